@@ -1,0 +1,44 @@
+// What a pass of the perceptron family reads and writes.
+#pragma once
+
+#include <cstdint>
+
+namespace separatrix {
+
+// Everything a pass reads and writes; the arrays belong to Python.
+template <class T>
+struct PerceptronState {
+    // problem
+    const std::int32_t* classes;   // class number of each row
+    const T* row_weights;          // null: all one
+    const std::int8_t* codes;      // [n_classes][columns]: -1, 0 (takes no part), +1
+    const std::uint8_t* wanted;    // [n_classes][total]: scores that a row of this class needs
+    std::int64_t n_classes;
+    std::int64_t columns;          // columns that learn
+    std::int64_t total;            // columns, twice as many when a frozen copy is judged
+    bool joint;
+    bool largest_wins;             // judge by the largest score; else each column by its sign
+    bool fit_intercept;
+    T eta, margin;
+    // learnt
+    T* weights;                    // laid out as the rows want it
+    T* intercepts;                 // [total]
+    double* drift;                 // null, or sum of clock * step, from which the average follows
+    double* drift_intercepts;
+    double* clock;                 // presentations so far
+    // penalty (null scale: none)
+    double decay, truncation;      // per presentation: factor lost to L2, amount owed to L1
+    double* scale;                 // [columns]: true weights = scale * weights
+    double* owed;                  // [columns]: L1 amount each weight should have lost so far
+    T* paid;                       // as weights: what each weight has lost so far
+    // report
+    std::int64_t* updates;         // [columns]
+    double* judged;                // [columns]: weighted errors of the frozen columns ([0] if joint)
+    double* tally;                 // by the enum below
+    double* remaining;             // weight of the current row not yet presented
+    T* scores;                     // [total] scratch
+};
+
+enum { MISTAKES = 0, MARGIN_ERRORS = 1, CRITERION = 2 };
+
+}  // namespace separatrix

@@ -1,0 +1,65 @@
+// Random orders of visit: SplitMix64 (Steele, Lea and Flood, 2014) with Lemire's bounded numbers, so
+// that an order depends on the seed alone.
+#pragma once
+
+#include <cstdint>
+
+namespace separatrix {
+
+inline std::uint64_t next_random(std::uint64_t& state) {
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+// Fisher–Yates. Bounds below 2^32 take one 32-bit product; larger ones the remainder of 64 bits:
+// in both the bias is below count / 2^32, invisible in any order that fits a machine.
+inline void shuffle(std::int64_t* order, std::int64_t count, std::uint64_t& state) {
+    for (std::int64_t last = count - 1; last > 0; --last) {
+        const std::uint64_t bound = static_cast<std::uint64_t>(last) + 1;
+        const std::uint64_t random = next_random(state);
+        const std::uint64_t pick =
+            bound <= 0xffffffffULL ? ((random >> 32) * bound) >> 32 : random % bound;
+        const std::int64_t held = order[last];
+        order[last] = order[pick];
+        order[pick] = held;
+    }
+}
+
+// A random order for data larger than the caches. Samples are taken in blocks of neighbours, the
+// blocks in random order; `group` blocks at a time are mixed sample by sample. A group fits the
+// second-level cache and is fetched in the order of memory, block by block, while the group before
+// it is visited: fetch[p] is the sample to prefetch at position p of the order.
+inline void shuffle_blocks(const std::int64_t* samples, std::int64_t count, std::int64_t* order,
+                           std::int64_t* fetch, std::int64_t* block_ids, std::int64_t block,
+                           std::int64_t group, std::uint64_t& state) {
+    const std::int64_t blocks = (count + block - 1) / block;
+    for (std::int64_t b = 0; b < blocks; ++b) block_ids[b] = b;
+    shuffle(block_ids, blocks, state);
+    std::int64_t at = 0, before = -1;
+    for (std::int64_t first = 0; first < blocks; first += group) {
+        const std::int64_t begin = at;
+        for (std::int64_t b = first; b < blocks && b < first + group; ++b)
+            for (std::int64_t i = block_ids[b] * block; i < count && i < (block_ids[b] + 1) * block; ++i)
+                order[at++] = samples[i];
+        // The group just laid out in memory order is what the group before it fetches.
+        if (before >= 0)
+            for (std::int64_t p = 0; p < begin - before; ++p)
+                fetch[before + p] = order[begin + (p < at - begin ? p : at - begin - 1)];
+        before = begin;
+    }
+    for (std::int64_t p = before; p < at; ++p) fetch[p] = order[p];
+    at = 0;
+    for (std::int64_t first = 0; first < blocks; first += group) {
+        std::int64_t size = 0;
+        for (std::int64_t b = first; b < blocks && b < first + group; ++b) {
+            const std::int64_t end = (block_ids[b] + 1) * block;
+            size += (end < count ? end : count) - block_ids[b] * block;
+        }
+        shuffle(order + at, size, state);
+        at += size;
+    }
+}
+
+}  // namespace separatrix

@@ -1,0 +1,1 @@
+"""Data as the solvers see them: views of arrays in memory, and files."""

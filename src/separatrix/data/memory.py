@@ -1,0 +1,132 @@
+"""Views of dense and CSR matrices in memory.
+
+float32 and float64 input is never copied: a view keeps a reference and reads blocks of it. Integer
+(and boolean) input is converted block by block, so that no float copy of the whole ever exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from separatrix.data.view import BLOCK_BYTES, Array, DataView
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the precision in which data of this type are worked on."""
+    return np.dtype(np.float32 if dtype in (np.float32, np.float16) else np.float64)
+
+
+def _block_rows(n_rows: int, row_bytes: float) -> int:
+    return int(min(max(1, n_rows), max(1, BLOCK_BYTES // max(row_bytes, 1))))
+
+
+class DenseView(DataView):
+    """View of a two-dimensional array in C, Fortran or any strided order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> view = DenseView(np.arange(6).reshape(3, 2))
+    >>> view.dtype, view.gram().tolist()
+    (dtype('float64'), [[20.0, 26.0], [26.0, 35.0]])
+    """
+
+    def __init__(self, X: Array) -> None:
+        self.array = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = working_dtype(X.dtype)
+        unit_stride = X.shape[1] <= 1 or X.strides[1] == X.itemsize
+        whole_items = X.shape[0] <= 1 or X.strides[0] % X.itemsize == 0
+        #: Whether compiled row loops may read the rows where they are.
+        self.rows_in_place = X.dtype == self.dtype and unit_stride and whole_items and X.dtype.isnative
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return float(self.shape[1])
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(rows, block)`` in order."""
+        step = _block_rows(self.shape[0], self.shape[1] * self.dtype.itemsize)
+        for begin in range(0, self.shape[0], step):
+            rows = slice(begin, min(begin + step, self.shape[0]))
+            yield rows, np.asarray(self.array[rows], dtype=self.dtype)
+
+    def take(self, rows: Array) -> Array:
+        """Return the given rows as one contiguous float array."""
+        return np.ascontiguousarray(self.array[rows], dtype=self.dtype)
+
+
+class CsrView(DataView):
+    """View of a SciPy CSR matrix or array with 32- or 64-bit indices.
+
+    The structure is checked here once, because compiled loops follow the indices unseen.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> view = CsrView(sparse.csr_array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> view.row_norms().tolist()
+    [4.0, 1.0]
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.array = X
+        self.shape = (int(X.shape[0]), int(X.shape[1]))
+        self.dtype = working_dtype(X.dtype)
+        self._check_structure()
+        self.rows_in_place = (
+            X.dtype == self.dtype
+            and X.dtype.isnative
+            and X.indices.dtype == X.indptr.dtype
+            and X.indices.dtype in (np.int32, np.int64)
+        )
+
+    def _check_structure(self) -> None:
+        indptr, indices, stored = self.array.indptr, self.array.indices, self.array.data.shape[0]
+        sound = (
+            indptr.shape[0] == self.shape[0] + 1
+            and indptr[0] == 0
+            and indptr[-1] <= min(stored, indices.shape[0])
+            and bool(np.all(indptr[1:] >= indptr[:-1]))
+        )
+        if sound and indices.shape[0]:
+            sound = int(indices.min()) >= 0 and int(indices.max()) < self.shape[1]
+        if not sound:
+            raise ValueError(
+                "X is a damaged CSR matrix: its indptr must rise from 0 to the number of stored values and "
+                f"its indices must lie in 0 … {self.shape[1] - 1}. Build it anew, for example with "
+                "scipy.sparse.csr_array(X.tocoo())."
+            )
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return float(self.array.indptr[-1]) / max(1, self.shape[0])
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield ``(rows, block)`` in order."""
+        step = _block_rows(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
+        for begin in range(0, self.shape[0], step):
+            rows = slice(begin, min(begin + step, self.shape[0]))
+            whole = begin == 0 and rows.stop == self.shape[0]
+            block = self.array if whole else self.array[rows]
+            yield rows, block if block.dtype == self.dtype else block.astype(self.dtype)
+
+    def take(self, rows: Array) -> Any:
+        """Return the given rows as one float CSR matrix."""
+        block = self.array[rows]
+        block = block if block.dtype == self.dtype else block.astype(self.dtype)
+        if block.indices.dtype != block.indptr.dtype:
+            block.indices = block.indices.astype(np.int64, copy=False)
+            block.indptr = block.indptr.astype(np.int64, copy=False)
+        return block
+
+
+def view_of(X: Any) -> DenseView | CsrView:
+    """Return the view that fits ``X``, a two-dimensional array or CSR matrix."""
+    return CsrView(X) if sparse.issparse(X) else DenseView(X)

@@ -1,0 +1,32 @@
+"""How many threads the linear algebra library may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+#: Multiply-adds below which the libraries do not start threads of their own.
+_SMALL = 1 << 16
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded(work: float) -> Iterator[None]:
+    """Run the block's matrix products in one thread, unless they are too small to matter.
+
+    Thin products over blocks wait for memory, not for arithmetic; several threads gain little on
+    them, lose an order of magnitude when another process holds a core, and sum in another order.
+    """
+    if work < _SMALL:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

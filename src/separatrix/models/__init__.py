@@ -1,0 +1,1 @@
+"""Estimators: parameters in, a problem for a solver, fitted attributes out; nothing numerical."""

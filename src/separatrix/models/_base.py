@@ -1,0 +1,236 @@
+"""What all estimators share: decisions, geometry, and the way from a loop to fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from separatrix.certificate import Certificate
+from separatrix.data.view import Array, DataView
+from separatrix.models._validation import check_samples, number_labels, view_samples
+from separatrix.multiclass import Coding
+from separatrix.problem import Problem
+from separatrix.solvers._judge import judge_linear
+from separatrix.solvers._loop import Observer
+
+
+class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier fitted by the one loop."""
+
+    classes_: Array
+    certificate_: Certificate
+    history_: list[dict[str, Any]]
+    multiclass_: str
+
+    @property
+    def _coding(self) -> Coding:
+        # Of two joint discriminants only the difference decides, as in any binary model.
+        name = "ovr" if len(self.classes_) == 2 else self.multiclass_
+        return Coding.of(name, len(self.classes_))
+
+    def _score_columns(self, view: DataView) -> Array:
+        raise TypeError(f"{type(self).__name__} has no scores.")
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores ``f(x)`` that decide.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: one score, not negative for ``classes_[1]``. More: the largest decides;
+            for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
+        """
+        check_is_fitted(self)
+        return self._coding.decision(self._score_columns(view_samples(self, X)))
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from ``classes_``.
+        """
+        decision = self.decision_function(X)
+        return np.asarray(self.classes_[self._coding.choose(decision)])
+
+    def _observe(
+        self, max_iter: int, X: Any, y: Any, metadata: dict[str, Any], attributes: Callable[[], dict[str, Any]]
+    ) -> tuple[Any, Observer | None]:
+        """Open the callbacks' context of this fit; return it and what the loop calls per iteration."""
+        context = self._init_callback_context(max_subtasks=max_iter)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        if not getattr(self, "_skl_callbacks", None):
+            return context, None
+
+        def observer(iteration: int) -> bool:
+            step = context.subcontext(task_name="pass")
+            step.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+            return bool(
+                step.call_on_fit_task_end(
+                    estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=attributes
+                )
+            )
+
+        return context, observer
+
+    def _warn_if_unfinished(self, tol: float | None) -> None:
+        status = self.certificate_.status
+        if status in ("max_time", "interrupted") or (status == "max_iter" and tol is not None):
+            warnings.warn(
+                f"{type(self).__name__} stopped before convergence: {self.certificate_.message}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LinearClassifier(IterativeClassifier):
+    """A classifier with scores ``f(x) = w·x + b``, and its geometry."""
+
+    coef_: Any
+    intercept_: Array
+
+    def _dense_coef(self) -> Array:
+        return np.asarray(self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_)
+
+    def _score_columns(self, view: DataView) -> Array:
+        return view.scores(self._dense_coef(), self.intercept_)
+
+    def densify(self) -> LinearClassifier:
+        """Convert ``coef_`` to a dense array, its form after a fit; return the estimator."""
+        check_is_fitted(self)
+        self.coef_ = self._dense_coef()
+        return self
+
+    def sparsify(self) -> LinearClassifier:
+        """Convert ``coef_`` to a CSR matrix, smaller where most weights are 0; return the estimator."""
+        check_is_fitted(self)
+        self.coef_ = sparse.csr_matrix(self.coef_)
+        return self
+
+    def _boundaries(self) -> tuple[Array, Array, Array]:
+        check_is_fitted(self)
+        coef, intercept, sides = self._coding.boundaries(self._dense_coef(), self.intercept_)
+        return coef.astype(np.float64), intercept.astype(np.float64), sides
+
+    def boundaries(self) -> list[tuple[Any, Any]]:
+        """Return what each boundary separates: pairs (positive class, negative class).
+
+        The negative side is None where it is "all other classes" (one-vs-rest). A joint model has
+        one boundary per pair of classes.
+        """
+        pairs = []
+        for sides in self._boundaries()[2].T:
+            positive, negative = np.flatnonzero(sides > 0), np.flatnonzero(sides < 0)
+            rest = None if len(negative) > 1 else self.classes_[negative[0]]
+            pairs.append((self.classes_[positive[0]], rest))
+        return pairs
+
+    def signed_distance(self, X: Any) -> Array:
+        r"""Return the signed distance ``f(x)/‖w‖`` of each sample to each boundary.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_boundaries)
+            Positive on the side of the boundary's positive class (see :meth:`boundaries`); NaN for
+            a boundary whose weights are all 0, which is nowhere.
+        """
+        coef, intercept, _ = self._boundaries()
+        norms = np.linalg.norm(coef, axis=1)
+        scores = view_samples(self, X).scores(coef, intercept)
+        distances = np.full(scores.shape, np.nan)
+        np.divide(scores, norms, out=distances, where=norms > 0)
+        return distances[:, 0] if distances.shape[1] == 1 else distances
+
+    def boundary_offset(self) -> Array:
+        r"""Return the signed offset ``−b/‖w‖`` of each boundary from the origin, along ``w``."""
+        coef, intercept, _ = self._boundaries()
+        norms = np.linalg.norm(coef, axis=1)
+        return np.divide(-intercept, norms, out=np.full(norms.shape, np.nan), where=norms > 0)
+
+    def project(self, X: Any, boundary: int | None = None) -> Array:
+        r"""Return each sample's projection ``x − f(x) w/‖w‖²`` onto a boundary.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+        boundary : int or None
+            Number of the boundary in :meth:`boundaries`; may be left out where there is one only.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Points with ``f = 0``.
+        """
+        coef, intercept, _ = self._boundaries()
+        count = coef.shape[0]
+        if boundary is None and count > 1:
+            raise ValueError(
+                f"there are {count} boundaries; choose one with boundary=0 … {count - 1} (boundaries() lists them)."
+            )
+        number = 0 if boundary is None else boundary
+        if not -count <= number < count:
+            raise ValueError(f"boundary={boundary} does not exist; there are {count}, numbered from 0.")
+        w, b = coef[number], intercept[number]
+        square = float(w @ w)
+        if square == 0.0:
+            raise ValueError(f"boundary {number} has only zero weights, so there is nothing to project onto.")
+        X, _ = check_samples(self, X, reset=False)
+        dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        return dense - np.outer((dense @ w + b) / square, w)
+
+    def geometric_margin(self, X: Any, y: Any) -> float:
+        r"""Return the smallest distance of a labelled sample to the boundaries that concern it.
+
+        ``min_i y_i f(x_i)/‖w‖`` for two classes; with more, over the boundaries between a sample's
+        class and each other class. Negative if a sample is on the wrong side.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+        y : array-like of shape (n,)
+            Their labels.
+
+        Returns
+        -------
+        float
+            The margin of this labelled set.
+        """
+        check_is_fitted(self)
+        view = view_samples(self, X)
+        numbers = number_labels(self.classes_, np.asarray(y))
+        if numbers.shape[0] != view.shape[0]:
+            raise ValueError(f"X has {view.shape[0]} rows but y has {numbers.shape[0]} labels.")
+        coding = self._coding
+        problem = Problem(view, numbers, coding.codes, joint=coding.joint)
+        return judge_linear(problem, self._dense_coef(), self.intercept_, 0.0).distance

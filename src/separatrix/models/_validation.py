@@ -1,0 +1,151 @@
+"""Input checks shared by the estimators: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.view import Array
+
+
+def check_samples(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> tuple[Any, Any]:
+    """Return ``X`` as a numeric array or CSR matrix, not copied where it is one, and ``y``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose feature names and number of features are set (``reset``) or compared.
+    X : array-like or sparse matrix
+        Samples.
+    y : array-like or None
+        Labels; None where none are needed.
+    reset : bool
+        Whether this is a fit.
+    """
+    arguments: dict[str, Any] = {} if y is None else {"y": y}
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            **arguments,
+            reset=reset,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+        )
+    except (TypeError, ValueError) as error:
+        place = _first_text(X)
+        if place is None:
+            raise
+        raise type(error)(
+            f"{error} ({place}). X must hold numbers: encode text columns first, for example with "
+            "sklearn.preprocessing.OneHotEncoder."
+        ) from None
+    X, y = (checked, None) if y is None else checked
+    if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    _check_finite(estimator, X)
+    return X, y
+
+
+def _first_text(X: Any) -> str | None:
+    """Name the first entry of an object or text array that is not a number."""
+    if sparse.issparse(X):
+        return None
+    try:
+        array = np.asarray(X)
+    except Exception:
+        return None
+    if array.ndim != 2 or array.dtype.kind not in "OUS":
+        return None
+    for (row, column), value in np.ndenumerate(array):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"row {row}, column {column} holds {value!r}"
+    return None
+
+
+def _check_finite(estimator: Any, X: Any) -> None:
+    if X.dtype.kind != "f":
+        return
+    values = X.data if sparse.issparse(X) else X
+    # One sum tells in most cases that all is well, without a temporary array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values)):
+            return
+    for rows, block in view_of(X).blocks():
+        entries = block.tocoo() if sparse.issparse(block) else None
+        finite = np.isfinite(entries.data if entries is not None else block)
+        if finite.all():
+            continue
+        at = np.argwhere(~finite)[0]
+        row, column = (int(entries.coords[k][at[0]]) for k in (0, 1)) if entries is not None else map(int, at)
+        value = entries.data[at[0]] if entries is not None else block[row, column]
+        names = getattr(estimator, "feature_names_in_", None)
+        name = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
+        what = "NaN" if np.isnan(value) else "infinity or a value too large for its type"
+        raise ValueError(
+            f"Input X contains {what}: row {rows.start + row}, {name}. {type(estimator).__name__} does not accept "
+            "missing values encoded as NaN or infinite values: drop such rows or fill them in, for example with "
+            "sklearn.impute.SimpleImputer."
+        )
+
+
+def view_samples(estimator: Any, X: Any) -> DenseView | CsrView:
+    """Return a view of new samples, checked against those of the fit."""
+    X, _ = check_samples(estimator, X, reset=False)
+    return view_of(X)
+
+
+def _shown(label: Any) -> str:
+    return repr(label.item() if hasattr(label, "item") else label)
+
+
+def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
+    """Return the sorted classes and the number of each label's class; one class only is refused."""
+    check_classification_targets(y)
+    classes, numbers = np.unique(y, return_inverse=True)
+    if classes.shape[0] < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "
+            f"{_shown(classes[0])}. Check the target column."
+        )
+    return classes, numbers.astype(np.int32, copy=False)
+
+
+def number_labels(classes: Array, y: Array) -> Array:
+    """Return the number of each label's class among known classes; others are refused by name."""
+    check_classification_targets(y)
+    numbers = np.searchsorted(classes, y)
+    known = classes[np.minimum(numbers, classes.shape[0] - 1)] == y
+    if not np.all(known):
+        stranger = y[np.flatnonzero(~known)[0]]
+        raise ValueError(
+            f"y holds the label {_shown(stranger)}, which is not among the classes "
+            f"{', '.join(map(_shown, classes[:20]))}. Name all classes in the first call of partial_fit "
+            "(classes=...)."
+        )
+    return numbers.astype(np.int32)
+
+
+def sample_weights(
+    X: Any, y: Array, numbers: Array, classes: Array, sample_weight: Any, class_weight: Any
+) -> Array | None:
+    """Return the product of sample and class weights, or None where all are one."""
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        per_class = compute_class_weight(class_weight, classes=classes, y=y)
+        weights = per_class[numbers] * (1.0 if weights is None else weights)
+    if weights is None or np.all(weights == 1.0):
+        return None
+    return np.ascontiguousarray(weights, dtype=np.float64)

@@ -1,0 +1,116 @@
+"""Label codings: what a class means to each score column, and how scores decide.
+
+With ``K`` classes the codings are *binary* (one column, ``K = 2``), *one-vs-rest* (``K`` columns,
+the largest score wins), *one-vs-one* (``K(K−1)/2`` columns, each votes; equal votes are decided by
+the sum of the pairwise scores, then by class order) and *joint* (``K`` columns learnt together, the
+largest wins). A score of exactly 0 belongs to the positive class; among equal scores the first
+class wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from separatrix.data.view import Array
+
+NAMES = ("ovr", "ovo", "joint")
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """One label coding for a number of classes.
+
+    Attributes
+    ----------
+    name : str
+        "ovr", "ovo" or "joint".
+    codes : ndarray of int8 of shape (n_classes, columns)
+        −1, 0 (takes no part) or +1.
+
+    Examples
+    --------
+    >>> Coding.of("ovo", 3).codes.tolist()
+    [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
+    >>> import numpy as np
+    >>> Coding.of("ovr", 2).decide(np.array([[0.0], [-1.0]])).tolist()
+    [1, 0]
+    """
+
+    name: str
+    codes: Array
+
+    @classmethod
+    def of(cls, name: str, n_classes: int) -> Coding:
+        """Return the named coding for ``n_classes`` classes."""
+        if name not in NAMES:
+            raise ValueError(f"multiclass must be one of {', '.join(NAMES)}; got {name!r}.")
+        if name != "joint" and n_classes == 2:
+            return cls(name, np.array([[-1], [1]], dtype=np.int8))
+        if name == "ovo":
+            pairs = list(combinations(range(n_classes), 2))
+            codes = np.zeros((n_classes, len(pairs)), dtype=np.int8)
+            for column, (first, second) in enumerate(pairs):
+                codes[first, column], codes[second, column] = 1, -1
+            return cls(name, codes)
+        return cls(name, (2 * np.eye(n_classes, dtype=np.int8) - 1).astype(np.int8))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.codes.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Number of score columns."""
+        return int(self.codes.shape[1])
+
+    @property
+    def joint(self) -> bool:
+        """Whether the columns are learnt together."""
+        return self.name == "joint"
+
+    def decision(self, scores: Array) -> Array:
+        """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""
+        if self.n_classes == 2:
+            return scores[:, 1] - scores[:, 0] if self.joint else scores[:, 0]
+        if self.name != "ovo":
+            return scores
+        # The votes decide; the bounded sum of scores only separates equal votes.
+        wins = np.where(scores >= 0, 1, -1)
+        positive, negative = (self.codes > 0).T, (self.codes < 0).T
+        votes = (wins > 0) @ positive.astype(np.float64) + (wins < 0) @ negative.astype(np.float64)
+        total = scores @ self.codes.T.astype(scores.dtype)
+        decision: Array = votes + total / (3 * (np.abs(total) + 1))
+        return decision.astype(scores.dtype, copy=False)
+
+    def decide(self, scores: Array) -> Array:
+        """Return the number of the class that the scores of each row choose."""
+        return self.choose(self.decision(scores))
+
+    def choose(self, decision: Array) -> Array:
+        """Return the number of the class that each row of :meth:`decision` chooses."""
+        if decision.ndim == 1:
+            return (decision >= 0).astype(np.intp)
+        return np.argmax(decision, axis=1)
+
+    def boundaries(self, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
+        """Return the hyperplanes ``w·x + b = 0`` of the coding and what lies on either side.
+
+        Returns
+        -------
+        coef, intercept : ndarray
+            One row and one number per hyperplane.
+        sides : ndarray of int8 of shape (n_classes, hyperplanes)
+            +1 where the class belongs on the positive side, −1 on the negative, 0 where the
+            hyperplane does not concern it. For a joint model there is one per pair of classes.
+        """
+        if not self.joint:
+            return coef, intercept, self.codes
+        if self.n_classes == 2:
+            return coef[1:] - coef[:1], intercept[1:] - intercept[:1], Coding.of("ovr", 2).codes
+        first, second = np.array(list(combinations(range(self.n_classes), 2))).T
+        pairs = Coding.of("ovo", self.n_classes).codes
+        return coef[first] - coef[second], intercept[first] - intercept[second], pairs

@@ -1,0 +1,1 @@
+"""Solvers: the next iterate. When to stop and what to report is the loop's business."""

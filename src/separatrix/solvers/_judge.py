@@ -1,0 +1,198 @@
+"""What a linear or kernel score function achieves on the training set.
+
+Everything is computed in double precision from the parameters that the fit returns, block by
+block, so that anyone can recompute it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from separatrix.certificate import Certificate
+from separatrix.data.threads import single_threaded
+from separatrix.data.view import Array
+from separatrix.problem import Problem
+from separatrix.solvers._loop import Outcome
+
+
+@dataclass
+class Judgement:
+    """Errors, criterion and separation of a set of scores.
+
+    Attributes
+    ----------
+    errors : ndarray
+        Weighted margin errors: one number if the largest score decides, else one per column.
+    mistakes : float
+        Weighted number of wrong decisions (of wrong column decisions, if columns decide alone).
+    criterion : float
+        ``J = Σ s max(0, b − m)`` over samples and columns, ``m`` the margin of the score.
+    smallest : float
+        Smallest ``m``; the scores separate the classes if it is positive.
+    distance : float
+        Smallest signed distance of a sample to a boundary that concerns it (linear scores).
+    samples : int
+        Number of samples with positive weight.
+    """
+
+    errors: Array
+    mistakes: float = 0.0
+    criterion: float = 0.0
+    smallest: float = np.inf
+    distance: float = np.inf
+    samples: int = 0
+
+
+def own_and_rival(scores: Array, classes: Array) -> tuple[Array, Array, Array]:
+    """Return each sample's score for its own class, the best rival's, and whether a rival wins.
+
+    Among equal scores the first class wins.
+    """
+    every = np.arange(scores.shape[0])
+    own = scores[every, classes]
+    beaten = np.argmax(scores, axis=1) != classes
+    others = scores.copy()
+    others[every, classes] = -np.inf
+    return own, others.max(axis=1), beaten
+
+
+def start(problem: Problem) -> Judgement:
+    """Return an empty judgement."""
+    return Judgement(np.zeros(1 if problem.largest_wins else problem.columns))
+
+
+def add(
+    judgement: Judgement,
+    problem: Problem,
+    scores: Array,
+    classes: Array,
+    weights: Array | None,
+    margin: float,
+    norms: Array | None = None,
+) -> None:
+    """Add a block of scores of shape (rows, columns) to the judgement.
+
+    ``norms`` are the lengths of the boundaries' normal vectors: one per column, or one per pair of
+    classes where the largest score decides.
+    """
+    if weights is not None:
+        kept = weights > 0
+        if not kept.all():
+            scores, classes, weights = scores[kept], classes[kept], weights[kept]
+    if scores.shape[0] == 0:
+        return
+    s = np.ones(scores.shape[0]) if weights is None else weights
+    judgement.samples += scores.shape[0]
+    codes = problem.codes[classes]
+    if problem.largest_wins:
+        own, rival, beaten = own_and_rival(scores, classes)
+        m = own - rival
+        judgement.errors[0] += s[beaten | (rival + margin > own)].sum()
+        judgement.mistakes += float(s[beaten].sum())
+        shortfall = problem.loss.value((m if problem.joint else codes * scores) - margin)
+    else:
+        taking_part = codes != 0
+        m = np.where(taking_part, codes * scores, np.inf)
+        wrong = taking_part & ((scores >= 0) != (codes > 0))
+        judgement.errors += s @ (wrong | (m < margin))
+        judgement.mistakes += float(s @ wrong.sum(axis=1))
+        shortfall = problem.loss.value(m - margin)
+    judgement.criterion += float((s @ shortfall).sum())
+    judgement.smallest = min(judgement.smallest, float(m.min()))
+    if norms is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if problem.largest_wins:
+                m = own[:, None] - scores
+                m[np.arange(scores.shape[0]), classes] = np.inf
+                distance = m / norms[classes]
+            else:
+                distance = m / norms
+        judgement.distance = min(judgement.distance, float(np.nanmin(distance, initial=np.inf)))
+
+
+def boundary_norms(problem: Problem, coef: Array) -> Array:
+    """Return ``‖w‖`` of each column, or ``‖w_k − w_l‖`` of each pair where the largest score wins."""
+    W = np.asarray(coef, dtype=np.float64)
+    if not problem.largest_wins:
+        return np.linalg.norm(W, axis=1)
+    gram = W @ W.T
+    squares = np.diag(gram)
+    norms: Array = np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2 * gram, 0.0))
+    close = norms < 1e-6 * np.sqrt(squares.max(initial=0.0))
+    for k, l in zip(*np.nonzero(np.triu(close, 1)), strict=True):
+        norms[k, l] = norms[l, k] = np.linalg.norm(W[k] - W[l])
+    np.fill_diagonal(norms, 1.0)
+    return norms
+
+
+def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float) -> Judgement:
+    """Judge the scores ``X Wᵀ + b`` on all samples."""
+    judgement = start(problem)
+    norms = boundary_norms(problem, coef)
+    W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    with single_threaded(problem.view.shape[0] * coef.size):
+        for rows, block in problem.view.blocks():
+            weights = None if problem.weights is None else problem.weights[rows]
+            scores = np.asarray(block @ W.T) + b
+            add(judgement, problem, scores, problem.classes[rows], weights, margin, norms)
+    return judgement
+
+
+def rounding_bound(problem: Problem, coef: Array, intercept: Array) -> float:
+    """Return a bound on the rounding error of any score difference of :func:`judge_linear`."""
+    d = problem.view.shape[1]
+    radius = float(np.sqrt(problem.view.row_norms().max(initial=0.0)))
+    largest = float(np.linalg.norm(np.asarray(coef, dtype=np.float64), axis=1).max(initial=0.0))
+    offset = float(np.abs(np.asarray(intercept, dtype=np.float64)).max(initial=0.0))
+    return 4.0 * (d + 2) * float(np.finfo(np.float64).eps) * (largest * radius + offset)
+
+
+def certify(
+    problem: Problem, judgement: Judgement, outcome: Outcome, *, bound: float, margin: float
+) -> Certificate:
+    """Return the certificate of a perceptron fit.
+
+    ``bound`` is the largest rounding error of a score: only beyond it is a side of the boundary a
+    proven one. (A pass without an update proves nothing by itself: zero weights make no update
+    either under the strict joint rule with margin 0.)
+    """
+    proven = judgement.samples > 0 and judgement.smallest > bound
+    error_free = float(judgement.errors.sum()) == 0.0
+    status = outcome.status
+    if proven and error_free and status in ("converged", "max_iter"):
+        status = "separable"
+    distance = judgement.distance if np.isfinite(judgement.distance) else None
+    return Certificate(
+        status=status,
+        message=_explain(status, proven, judgement, margin),
+        iterations=outcome.iterations,
+        seconds=outcome.seconds,
+        primal=judgement.criterion,
+        separable=True if proven else None,
+        margin=distance,
+        training_errors=judgement.mistakes,
+        samples=judgement.samples,
+    )
+
+
+def _explain(status: str, proven: bool, judgement: Judgement, margin: float) -> str:
+    verdict = (
+        f"this boundary separates the classes (all {judgement.samples:,} samples on the right side)"
+        if proven
+        else f"{judgement.mistakes:,.6g} training errors"
+    )
+    if status == "separable":
+        return verdict
+    reason = {
+        "converged": "no update or no improvement by tol any more",
+        "max_iter": "max_iter passes done",
+        "max_time": "max_time is over",
+        "interrupted": "interrupted",
+    }[status]
+    remedy = ""
+    if status != "converged":
+        remedy = "; raise it for more passes" if status in ("max_iter", "max_time") else "; fit again to go on"
+    wanted = f", margin errors {judgement.errors.sum():,.6g} at margin {margin:g}" if margin > 0 else ""
+    return f"{reason}{remedy}; {verdict}{wanted}"

@@ -1,0 +1,104 @@
+"""In which order a row solver visits the samples.
+
+Shuffled visits depend on the *content* of the samples where that costs nothing, that is where the
+data fit the caches: samples are put into an order given by hashes of their rows, equal samples of
+one class become one visit with the sum of their weights, and every pass permutes the visits. Then
+neither the order of the rows, nor repeating a sample instead of weighting it, changes the model.
+Larger data are permuted by blocks of neighbours that are mixed group by group, because visiting
+single rows all over the memory would make each pass wait for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from separatrix import _hot
+from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.view import Array
+
+#: Data up to this size are visited in an order that depends on their content only.
+CONTENT_BYTES = 16 << 20
+#: Neighbours that travel together, and what is mixed at a time, in larger data.
+BLOCK_BYTES = 12 << 10
+GROUP_BYTES = 192 << 10
+
+
+class Visits:
+    """The visits of each pass.
+
+    Attributes
+    ----------
+    order : ndarray of int64
+        Sample numbers in the order of this pass; those without weight are left out.
+    fetch : ndarray of int64 or None
+        At each position the sample worth prefetching.
+    weights : ndarray of float64 or None
+        Weight of each sample, merged into the sample that is visited; None means one for each.
+    total : float
+        Sum of the weights.
+    """
+
+    def __init__(
+        self, view: DenseView | CsrView, classes: Array, weights: Array | None, *, shuffle: bool, seed: int
+    ) -> None:
+        n = view.shape[0]
+        self.shuffle, self._state = shuffle, seed
+        self.weights = weights
+        self.total = float(n if weights is None else weights.sum())
+        present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
+        self.order = np.ascontiguousarray(present, dtype=np.int64)
+        self.fetch: Array | None = None
+        stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
+        self._by_content = stored * n <= CONTENT_BYTES
+        if shuffle and self._by_content:
+            self._merge_equals(view, classes)
+        elif shuffle:
+            self._samples, self.fetch = self.order.copy(), self.order.copy()
+            self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
+            self._group = int(max(1, GROUP_BYTES // max(self._block * stored, 1)))
+
+    def next_pass(self) -> None:
+        """Draw the order of the next pass, if it is to be random."""
+        if not self.shuffle:
+            return
+        if self._by_content:
+            self._state = _hot.shuffle(self.order, self._state)
+        else:
+            self._state = _hot.shuffle_blocks(
+                self._samples, self.order, self.fetch, self._block, self._group, self._state
+            )
+
+    def _merge_equals(self, view: DenseView | CsrView, classes: Array) -> None:
+        hashes = row_hashes(view)[self.order]
+        by_hash = np.argsort(hashes, kind="stable")
+        samples, sorted_hashes = self.order[by_hash], hashes[by_hash]
+        new = np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]])[: samples.shape[0]]
+        if new.all():
+            self.order = samples
+            return
+        # Visits are pairs of row content and class; of one content, the class met first comes first.
+        content = np.cumsum(new)
+        by_class = np.lexsort((classes[samples], content))
+        samples, content = samples[by_class], content[by_class]
+        same = (content[1:] == content[:-1]) & (classes[samples[1:]] == classes[samples[:-1]])
+        first = np.flatnonzero(np.concatenate([[True], ~same]))
+        each = np.ones(samples.shape[0]) if self.weights is None else self.weights[samples]
+        merged = np.zeros(view.shape[0])
+        merged[samples[first]] = np.add.reduceat(each, first)
+        self.weights = merged
+        self.order = np.ascontiguousarray(samples[first][np.lexsort((samples[first], content[first]))])
+
+
+def row_hashes(view: DenseView | CsrView) -> Array:
+    """Return a 64-bit hash of each row's content, the same for dense and sparse rows."""
+    hashes = np.empty(view.shape[0], dtype=np.uint64)
+    for rows, block in view.blocks():
+        out = hashes[rows]
+        if sparse.issparse(block):
+            values = np.ascontiguousarray(block.data, dtype=np.float64)
+            places = (block.indices.astype(np.int64, copy=False), block.indptr.astype(np.int64, copy=False))
+            _hot.hash_rows(values, *places, out)
+        else:
+            _hot.hash_rows(np.ascontiguousarray(block, dtype=np.float64), out)
+    return hashes

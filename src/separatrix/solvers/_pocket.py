@@ -1,0 +1,27 @@
+"""The pocket: the best parameters seen (Gallant, 1990)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.data.view import Array
+from separatrix.problem import Problem
+
+
+class Pocket:
+    """Keeps the parameters with the fewest margin errors on the training set; of equals the later.
+
+    Where the largest score decides, the columns compete as one set; where each column decides by
+    its own sign (two classes, one-vs-one), each keeps its own best.
+    """
+
+    def __init__(self, problem: Problem, coef: Array, intercept: Array) -> None:
+        self.errors = np.full(1 if problem.largest_wins else problem.columns, np.inf)
+        self.coef, self.intercept = coef.copy(), intercept.copy()
+
+    def offer(self, errors: Array, coef: Array, intercept: Array) -> None:
+        """Take over the columns whose errors are not above those kept."""
+        better = errors <= self.errors
+        columns = np.broadcast_to(better, self.intercept.shape)
+        self.coef[columns], self.intercept[columns] = coef[columns], intercept[columns]
+        self.errors = np.where(better, errors, self.errors)

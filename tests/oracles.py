@@ -1,0 +1,108 @@
+"""Slow, readable references, written straight from the formulas."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+
+def codes_of(name: str, n_classes: int) -> np.ndarray:
+    """Rows: classes; columns: binary problems; +1, -1 or 0."""
+    if name == "ovo" and n_classes > 2:
+        pairs = list(combinations(range(n_classes), 2))
+        return np.array([[(k == i) * 1 - (k == j) * 1 for i, j in pairs] for k in range(n_classes)])
+    if n_classes == 2 and name != "joint":
+        return np.array([[-1], [1]])
+    return 2 * np.eye(n_classes, dtype=int) - 1
+
+
+class SlowPerceptron:
+    """The perceptron family, sample by sample, on augmented vectors (1, x)."""
+
+    def __init__(self, n_classes, n_features, *, name="joint", eta=1.0, margin=0.0, fit_intercept=True):
+        self.name, self.eta, self.margin = name, eta, margin
+        self.constant = 1.0 if fit_intercept else 0.0
+        self.codes = codes_of(name, n_classes)
+        self.a = np.zeros((self.codes.shape[1], n_features + 1))
+        self.seen = []
+        self.mistakes = 0
+        self.active = np.ones(self.codes.shape[1], dtype=bool)
+
+    def present(self, x, c, weight=1.0):
+        """One presentation; returns the columns that changed."""
+        xt = np.concatenate([[self.constant], x])
+        scores = self.a @ xt
+        changed = set()
+        if self.name == "joint":
+            if any(s > scores[c] or (s == scores[c] and k < c) for k, s in enumerate(scores) if k != c):
+                self.mistakes += 1
+            for k in range(len(scores)):
+                if k != c and scores[k] + self.margin > scores[c]:
+                    self.a[k] -= self.eta * weight * xt
+                    changed.add(k)
+            if changed:
+                self.a[c] += self.eta * weight * xt
+                changed.add(c)
+        else:
+            for k, y in enumerate(self.codes[c]):
+                if y == 0 or not self.active[k]:
+                    continue
+                m = y * scores[k]
+                self.mistakes += m <= 0
+                if m <= 0 or m < self.margin:
+                    self.a[k] += y * self.eta * weight * xt
+                    changed.add(k)
+        self.seen.append((self.a.copy(), weight))
+        return changed
+
+    def run_pass(self, X, classes, weights=None):
+        """Present every sample as often as its weight says; returns whether anything changed."""
+        touched = set()
+        for i, (x, c) in enumerate(zip(X, classes, strict=True)):
+            left = 1.0 if weights is None else weights[i]
+            while left > 0:
+                touched |= self.present(x, c, min(1.0, left))
+                left -= min(1.0, left)
+        if self.name != "joint":
+            self.active &= [k in touched for k in range(len(self.active))]
+        return bool(touched)
+
+    def average(self):
+        return sum(w * a for a, w in self.seen) / sum(w for _, w in self.seen)
+
+
+def margin_errors(a, X, classes, weights, margin, name, codes, constant=1.0):
+    """Weighted margin errors: one number where the largest score wins, else one per column."""
+    Xt = np.column_stack([np.full(len(X), constant), X])
+    F = Xt @ a.T
+    s = np.ones(len(X)) if weights is None else weights
+    if name == "joint" or (name == "ovr" and codes.shape[1] > 1):
+        errors = 0.0
+        for f, c, w in zip(F, classes, s, strict=True):
+            rivals = [k for k in range(len(f)) if k != c]
+            beaten = int(np.argmax(f)) != c
+            errors += w * (beaten or max(f[k] for k in rivals) + margin > f[c])
+        return np.array([errors])
+    out = np.zeros(codes.shape[1])
+    for f, c, w in zip(F, classes, s, strict=True):
+        for k, y in enumerate(codes[c]):
+            if y != 0:
+                predicted = 1 if f[k] >= 0 else -1
+                out[k] += w * (predicted != y or y * f[k] < margin)
+    return out
+
+
+def shuffle(order, state):
+    """Fisher-Yates with SplitMix64, as in _hot/random.hpp."""
+    mask = (1 << 64) - 1
+    order = list(order)
+    for last in range(len(order) - 1, 0, -1):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        pick = ((z >> 32) * (last + 1)) >> 32
+        order[last], order[pick] = order[pick], order[last]
+    return order, state
