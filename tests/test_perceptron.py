@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import SlowPerceptron, codes_of, margin_errors
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as PeerPerceptron
 
+from oracles import SlowPerceptron, codes_of, margin_errors
 from separatrix import Perceptron
 
 CODINGS = ["ovr", "ovo", "joint"]
@@ -87,9 +87,7 @@ def test_against_slow_reference(name, n_classes, weighted, margin, keep):
     elif keep == "best":
         errors = np.array([margin_errors(a, X, classes, weights, margin, name, slow.codes) for a in ends])
         winner = len(ends) - 1 - np.argmin(errors[::-1], axis=0)  # of equals the later
-        expected = np.array(
-            [ends[winner[min(k, len(winner) - 1)]][k] for k in range(slow.codes.shape[1])]
-        )
+        expected = np.array([ends[winner[min(k, len(winner) - 1)]][k] for k in range(slow.codes.shape[1])])
         assert_allclose([h["training_errors"] for h in model.history_], errors.sum(axis=1))
     coef = getattr(model, "class_coef_", model.coef_)
     intercept = getattr(model, "class_intercept_", model.intercept_)
@@ -122,11 +120,15 @@ def test_binary_follows_scikit_learn():
 @pytest.mark.parametrize("eta0", [0.1, 1.0])
 def test_penalties_follow_scikit_learn(penalty, eta0):
     X, y = IRIS
-    parameters = dict(penalty=penalty, alpha=0.01, l1_ratio=0.4, eta0=eta0, max_iter=5, tol=None, shuffle=False)
+    parameters = dict(
+        penalty=penalty, alpha=0.01, l1_ratio=0.4, eta0=eta0, max_iter=5, tol=None, shuffle=False
+    )
     ours = Perceptron(keep="last", **parameters).fit(X, y)
     peer = PeerPerceptron(**parameters).fit(X, y)
     assert_allclose(ours.coef_, peer.coef_, rtol=1e-9, atol=1e-9)
-    assert_allclose(Perceptron(keep="last", **parameters).fit(sparse.csr_array(X), y).coef_, ours.coef_, rtol=1e-9)
+    assert_allclose(
+        Perceptron(keep="last", **parameters).fit(sparse.csr_array(X), y).coef_, ours.coef_, rtol=1e-9
+    )
 
 
 def test_strong_decay_underflows_to_zero_safely():

@@ -83,8 +83,7 @@ class Coding:
         positive, negative = (self.codes > 0).T, (self.codes < 0).T
         votes = (wins > 0) @ positive.astype(np.float64) + (wins < 0) @ negative.astype(np.float64)
         total = scores @ self.codes.T.astype(scores.dtype)
-        decision: Array = votes + total / (3 * (np.abs(total) + 1))
-        return decision.astype(scores.dtype, copy=False)
+        return np.asarray(votes + total / (3 * (np.abs(total) + 1)), dtype=scores.dtype)
 
     def decide(self, scores: Array) -> Array:
         """Return the number of the class that the scores of each row choose."""
@@ -93,8 +92,8 @@ class Coding:
     def choose(self, decision: Array) -> Array:
         """Return the number of the class that each row of :meth:`decision` chooses."""
         if decision.ndim == 1:
-            return (decision >= 0).astype(np.intp)
-        return np.argmax(decision, axis=1)
+            return np.asarray(decision >= 0, dtype=np.intp)
+        return np.asarray(np.argmax(decision, axis=1))
 
     def boundaries(self, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
         """Return the hyperplanes ``w·x + b = 0`` of the coding and what lies on either side.

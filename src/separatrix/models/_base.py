@@ -73,7 +73,12 @@ class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self._coding.choose(decision)])
 
     def _observe(
-        self, max_iter: int, X: Any, y: Any, metadata: dict[str, Any], attributes: Callable[[], dict[str, Any]]
+        self,
+        max_iter: int,
+        X: Any,
+        y: Any,
+        metadata: dict[str, Any],
+        attributes: Callable[[], dict[str, Any]],
     ) -> tuple[Any, Observer | None]:
         """Open the callbacks' context of this fit; return it and what the loop calls per iteration."""
         context = self._init_callback_context(max_subtasks=max_iter)
@@ -166,15 +171,17 @@ class LinearClassifier(IterativeClassifier):
         coef, intercept, _ = self._boundaries()
         norms = np.linalg.norm(coef, axis=1)
         scores = view_samples(self, X).scores(coef, intercept)
-        distances = np.full(scores.shape, np.nan)
+        distances: Array = np.full(scores.shape, np.nan)
         np.divide(scores, norms, out=distances, where=norms > 0)
-        return distances[:, 0] if distances.shape[1] == 1 else distances
+        return np.asarray(distances[:, 0] if scores.shape[1] == 1 else distances)
 
     def boundary_offset(self) -> Array:
         r"""Return the signed offset ``−b/‖w‖`` of each boundary from the origin, along ``w``."""
         coef, intercept, _ = self._boundaries()
         norms = np.linalg.norm(coef, axis=1)
-        return np.divide(-intercept, norms, out=np.full(norms.shape, np.nan), where=norms > 0)
+        offsets = np.full(norms.shape, np.nan)
+        np.divide(-intercept, norms, out=offsets, where=norms > 0)
+        return offsets
 
     def project(self, X: Any, boundary: int | None = None) -> Array:
         r"""Return each sample's projection ``x − f(x) w/‖w‖²`` onto a boundary.
@@ -195,7 +202,8 @@ class LinearClassifier(IterativeClassifier):
         count = coef.shape[0]
         if boundary is None and count > 1:
             raise ValueError(
-                f"there are {count} boundaries; choose one with boundary=0 … {count - 1} (boundaries() lists them)."
+                f"there are {count} boundaries; choose one with boundary=0 … {count - 1} "
+                "(boundaries() lists them)."
             )
         number = 0 if boundary is None else boundary
         if not -count <= number < count:

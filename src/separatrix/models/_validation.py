@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from separatrix.data.memory import CsrView, DenseView, view_of
-from separatrix.data.view import Array
+from separatrix.data.view import Array, DataView
 
 
 def check_samples(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> tuple[Any, Any]:
@@ -81,7 +81,8 @@ def _check_finite(estimator: Any, X: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values)):
             return
-    for rows, block in view_of(X).blocks():
+    view: DataView = view_of(X)
+    for rows, block in view.blocks():
         entries = block.tocoo() if sparse.issparse(block) else None
         finite = np.isfinite(entries.data if entries is not None else block)
         if finite.all():
@@ -93,9 +94,9 @@ def _check_finite(estimator: Any, X: Any) -> None:
         name = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
         what = "NaN" if np.isnan(value) else "infinity or a value too large for its type"
         raise ValueError(
-            f"Input X contains {what}: row {rows.start + row}, {name}. {type(estimator).__name__} does not accept "
-            "missing values encoded as NaN or infinite values: drop such rows or fill them in, for example with "
-            "sklearn.impute.SimpleImputer."
+            f"Input X contains {what}: row {rows.start + row}, {name}. {type(estimator).__name__} does not "
+            "accept missing values encoded as NaN or infinite values: drop such rows or fill them in, for "
+            "example with sklearn.impute.SimpleImputer."
         )
 
 

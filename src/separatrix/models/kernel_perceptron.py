@@ -110,7 +110,7 @@ class KernelPerceptron(IterativeClassifier):
         "random_state": ["random_state"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "cache_size": [Interval(Real, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "max_time": [Interval(Real, 0, None, closed="right"), None],
         "verbose": ["verbose"],
     }
 
@@ -223,9 +223,8 @@ class KernelPerceptron(IterativeClassifier):
             observer=observer,
         )
         coef, intercept, judgement = solver.finish(outcome.history)
-        self.certificate_ = certify(
-            problem, judgement, outcome, bound=solver.rounding_bound(), margin=float(margin)
-        )
+        proven = judgement.smallest > solver.rounding_bound()
+        self.certificate_ = certify(judgement, outcome, proven=proven, margin=float(margin))
         for name, value in self._attributes(coding, view, coef, intercept).items():
             setattr(self, name, value)
         self.history_, self.n_iter_ = outcome.history, outcome.iterations

@@ -18,10 +18,11 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
+from separatrix.models._start import Start
 from separatrix.models._validation import check_samples, encode_labels, number_labels, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Penalty, Problem
-from separatrix.solvers._judge import certify, judge_linear, rounding_bound
+from separatrix.solvers._judge import certify, judge_linear, proves_separation
 from separatrix.solvers._loop import NoImprovement, Outcome, run
 from separatrix.solvers.perceptron import PerceptronSolver
 
@@ -149,7 +150,7 @@ class Perceptron(LinearClassifier):
         "margin": [Interval(Real, 0, None, closed="left"), None],
         "multiclass": [StrOptions(set(NAMES))],
         "keep": [StrOptions({"best", "last", "average"})],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "max_time": [Interval(Real, 0, None, closed="right"), None],
     }
 
     def __init__(
@@ -226,7 +227,7 @@ class Perceptron(LinearClassifier):
         classes, numbers = encode_labels(self, y)
         coding = Coding.of(self.multiclass, len(classes))
         previous = self._learnt() if self.warm_start and hasattr(self, "coef_") else None
-        start = _Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
+        start = Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
         weights, validate = self._hold_out(X, numbers, coding, weights)
         self.classes_, self.multiclass_ = classes, self.multiclass
@@ -282,11 +283,14 @@ class Perceptron(LinearClassifier):
         """
         self._check_combination()
         if self.early_stopping:
-            raise ValueError("early_stopping should be False with partial_fit: a batch has no passes to stop.")
+            raise ValueError(
+                "early_stopping should be False with partial_fit: a batch has no passes to stop."
+            )
         if isinstance(self.class_weight, str):
             raise ValueError(
-                "class_weight 'balanced' is not supported for partial_fit, which does not know the frequencies "
-                "beforehand. Pass a dict, for example from sklearn.utils.class_weight.compute_class_weight."
+                "class_weight 'balanced' is not supported for partial_fit, which does not know the "
+                "frequencies beforehand. Pass a dict, for example from "
+                "sklearn.utils.class_weight.compute_class_weight."
             )
         first = not hasattr(self, "classes_")
         X, y = check_samples(self, X, y, reset=first)
@@ -302,7 +306,7 @@ class Perceptron(LinearClassifier):
         state = getattr(self, "_average_state", None)
         if state is not None and self.keep == "average":
             previous = state["coef"], state["intercept"]
-        start = _Start.given(None, None, previous, coding, X, self.random_state)
+        start = Start.given(None, None, previous, coding, X, self.random_state)
         problem = self._problem(X, numbers, coding, weights)
         keep = "average" if self.keep == "average" else "last"
         solver = self._solver(problem, start, keep, None, state)
@@ -310,7 +314,8 @@ class Perceptron(LinearClassifier):
         coef, intercept = solver.finish(outcome.history)
         self._certify(problem, coef, intercept, solver.margin, outcome)
         # A batch proves nothing about the batches before it.
-        message = f"one pass over a batch of {X.shape[0]:,} samples; {self.certificate_.training_errors:g} errors on it"
+        errors = self.certificate_.training_errors
+        message = f"one pass over a batch of {X.shape[0]:,} samples; {errors:g} errors on it"
         status = outcome.status if outcome.status in ("max_time", "interrupted") else "max_iter"
         self.certificate_ = replace(self.certificate_, separable=None, status=status, message=message)
         self._store(coding, coef, intercept, solver)
@@ -343,7 +348,7 @@ class Perceptron(LinearClassifier):
     def _solver(
         self,
         problem: Problem,
-        start: _Start,
+        start: Start,
         keep: str,
         validate: Callable[[Array, Array], float] | None,
         average_state: dict[str, Array] | None = None,
@@ -396,13 +401,13 @@ class Perceptron(LinearClassifier):
         self, problem: Problem, coef: Array, intercept: Array, margin: float, outcome: Outcome
     ) -> None:
         judgement = judge_linear(problem, coef, intercept, margin)
-        bound = rounding_bound(problem, coef, intercept) if judgement.smallest > 0 else 0.0
-        self.certificate_ = certify(problem, judgement, outcome, bound=bound, margin=margin)
+        proven = judgement.smallest > 0 and proves_separation(problem, coef, intercept)
+        self.certificate_ = certify(judgement, outcome, proven=proven, margin=margin)
         self.training_margin_ = self.certificate_.margin
         if problem.joint and margin == 0.0 and not np.any(coef) and not np.any(intercept):
             warnings.warn(
-                "With margin=0 the joint rule never leaves zero weights, so nothing was learnt: give a margin "
-                "> 0 or coef_init.",
+                "With margin=0 the joint rule never leaves zero weights, so nothing was learnt: give a "
+                "margin > 0 or coef_init.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -428,50 +433,3 @@ class Perceptron(LinearClassifier):
         if hasattr(self, "class_coef_"):
             return self.class_coef_, self.class_intercept_
         return self._dense_coef(), self.intercept_
-
-
-class _Start:
-    """Initial weights of the columns."""
-
-    def __init__(self, coef: Array, intercept: Array) -> None:
-        self.coef, self.intercept = coef, intercept
-        self.nonzero = bool(np.any(coef) or np.any(intercept))
-        self.given_nonzero = False
-
-    @classmethod
-    def given(
-        cls,
-        coef_init: Any,
-        intercept_init: Any,
-        previous: tuple[Array, Array] | None,
-        coding: Coding,
-        X: Any,
-        random_state: Any,
-    ) -> _Start:
-        shape = coding.columns, int(X.shape[1])
-        coef, intercept = previous if previous is not None else (np.zeros(shape), np.zeros(shape[0]))
-        if isinstance(coef_init, str):
-            if coef_init != "random":
-                raise ValueError(f"coef_init must be an array, 'random' or None; got {coef_init!r}.")
-            coef = check_random_state(random_state).normal(scale=0.01, size=shape)
-        elif coef_init is not None:
-            coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
-        if intercept_init is not None:
-            intercept = np.atleast_1d(np.asarray(intercept_init, dtype=np.float64))
-        if coding.joint and coding.n_classes == 2:
-            # One row is the difference of the two discriminants.
-            if coef.shape[0] == 1:
-                coef = np.concatenate([-0.5 * coef, 0.5 * coef])
-            if intercept.shape[0] == 1:
-                intercept = np.concatenate([-0.5 * intercept, 0.5 * intercept])
-        for name, value, expected in (("coef_init", coef, shape), ("intercept_init", intercept, shape[:1])):
-            if value.shape != expected:
-                raise ValueError(
-                    f"Provided {name} does not match dataset: its shape is {value.shape}, but {coding.n_classes} "
-                    f"classes with multiclass={coding.name!r} and {shape[1]} features need {expected}."
-                )
-            if not np.all(np.isfinite(value)):
-                raise ValueError(f"{name} must be finite.")
-        start = cls(coef, intercept)
-        start.given_nonzero = start.nonzero and (coef_init is not None or intercept_init is not None)
-        return start

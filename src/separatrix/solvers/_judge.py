@@ -116,7 +116,7 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
     """Return ``‖w‖`` of each column, or ``‖w_k − w_l‖`` of each pair where the largest score wins."""
     W = np.asarray(coef, dtype=np.float64)
     if not problem.largest_wins:
-        return np.linalg.norm(W, axis=1)
+        return np.asarray(np.linalg.norm(W, axis=1))
     gram = W @ W.T
     squares = np.diag(gram)
     norms: Array = np.sqrt(np.maximum(squares[:, None] + squares[None, :] - 2 * gram, 0.0))
@@ -140,25 +140,40 @@ def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float)
     return judgement
 
 
-def rounding_bound(problem: Problem, coef: Array, intercept: Array) -> float:
-    """Return a bound on the rounding error of any score difference of :func:`judge_linear`."""
-    d = problem.view.shape[1]
-    radius = float(np.sqrt(problem.view.row_norms().max(initial=0.0)))
-    largest = float(np.linalg.norm(np.asarray(coef, dtype=np.float64), axis=1).max(initial=0.0))
-    offset = float(np.abs(np.asarray(intercept, dtype=np.float64)).max(initial=0.0))
-    return 4.0 * (d + 2) * float(np.finfo(np.float64).eps) * (largest * radius + offset)
+def proves_separation(problem: Problem, coef: Array, intercept: Array) -> bool:
+    """Return whether every sample is on the right side by more than any rounding error.
+
+    In whatever order its terms are summed, a computed score differs from the exact one by at most
+    ``(d + 2) ε (Σ_j |w_j x_j| + |b|)``.
+    """
+    W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    relative = (problem.view.shape[1] + 2) * float(np.finfo(np.float64).eps)
+    for rows, block in problem.view.blocks():
+        scores = np.asarray(block @ W.T) + b
+        bounds = relative * (np.asarray(abs(block) @ np.abs(W).T) + np.abs(b))
+        classes, every = problem.classes[rows], np.arange(scores.shape[0])
+        if problem.largest_wins:
+            m = scores[every, classes][:, None] - scores
+            bounds = bounds[every, classes][:, None] + bounds
+            m[every, classes] = np.inf
+        else:
+            codes = problem.codes[classes]
+            m = np.where(codes != 0, codes * scores, np.inf)
+        right = np.all(m > bounds, axis=1)
+        if problem.weights is not None:
+            right |= problem.weights[rows] <= 0
+        if not right.all():
+            return False
+    return True
 
 
-def certify(
-    problem: Problem, judgement: Judgement, outcome: Outcome, *, bound: float, margin: float
-) -> Certificate:
+def certify(judgement: Judgement, outcome: Outcome, *, proven: bool, margin: float) -> Certificate:
     """Return the certificate of a perceptron fit.
 
-    ``bound`` is the largest rounding error of a score: only beyond it is a side of the boundary a
-    proven one. (A pass without an update proves nothing by itself: zero weights make no update
-    either under the strict joint rule with margin 0.)
+    ``proven`` says whether all samples are on the right side beyond rounding error. (A pass without
+    an update proves nothing by itself: zero weights make no update either under the strict joint
+    rule with margin 0.)
     """
-    proven = judgement.samples > 0 and judgement.smallest > bound
     error_free = float(judgement.errors.sum()) == 0.0
     status = outcome.status
     if proven and error_free and status in ("converged", "max_iter"):
@@ -193,6 +208,8 @@ def _explain(status: str, proven: bool, judgement: Judgement, margin: float) -> 
     }[status]
     remedy = ""
     if status != "converged":
-        remedy = "; raise it for more passes" if status in ("max_iter", "max_time") else "; fit again to go on"
+        remedy = (
+            "; raise it for more passes" if status in ("max_iter", "max_time") else "; fit again to go on"
+        )
     wanted = f", margin errors {judgement.errors.sum():,.6g} at margin {margin:g}" if margin > 0 else ""
     return f"{reason}{remedy}; {verdict}{wanted}"

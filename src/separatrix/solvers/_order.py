@@ -15,7 +15,7 @@ from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView
-from separatrix.data.view import Array
+from separatrix.data.view import Array, DataView
 
 #: Data up to this size are visited in an order that depends on their content only.
 CONTENT_BYTES = 16 << 20
@@ -50,8 +50,7 @@ class Visits:
         self.order = np.ascontiguousarray(present, dtype=np.int64)
         self.fetch: Array | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
-        self._by_content = stored * n <= CONTENT_BYTES
-        if shuffle and self._by_content:
+        if shuffle and stored * n <= CONTENT_BYTES:
             self._merge_equals(view, classes)
         elif shuffle:
             self._samples, self.fetch = self.order.copy(), self.order.copy()
@@ -62,7 +61,7 @@ class Visits:
         """Draw the order of the next pass, if it is to be random."""
         if not self.shuffle:
             return
-        if self._by_content:
+        if self.fetch is None:
             self._state = _hot.shuffle(self.order, self._state)
         else:
             self._state = _hot.shuffle_blocks(
@@ -90,7 +89,7 @@ class Visits:
         self.order = np.ascontiguousarray(samples[first][np.lexsort((samples[first], content[first]))])
 
 
-def row_hashes(view: DenseView | CsrView) -> Array:
+def row_hashes(view: DataView) -> Array:
     """Return a 64-bit hash of each row's content, the same for dense and sparse rows."""
     hashes = np.empty(view.shape[0], dtype=np.uint64)
     for rows, block in view.blocks():

@@ -41,6 +41,12 @@ class KernelRows:
         row = np.empty(self.view.shape[0], dtype=self.view.dtype)
         for rows, block in self.view.blocks():
             row[rows] = self.kernel(x, block)[0]
+        if not np.isfinite(row).all():
+            raise ValueError(
+                f"the kernel values of sample {i} are not finite: they overflow {row.dtype}. Scale the "
+                "features, for example with sklearn.preprocessing.StandardScaler, or choose other kernel "
+                "parameters."
+            )
         while self.rows and self.used + row.nbytes > self.budget:
             self.used -= self.rows.popitem(last=False)[1].nbytes
         if row.nbytes <= self.budget:

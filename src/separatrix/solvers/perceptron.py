@@ -72,7 +72,9 @@ class PerceptronSolver:
     ) -> None:
         view = problem.view
         if not isinstance(view, DenseView | CsrView):
-            raise TypeError(f"the perceptron visits rows one by one and needs data in memory, not {type(view).__name__}.")
+            raise TypeError(
+                f"the perceptron visits rows one by one and needs data in memory, not {type(view).__name__}."
+            )
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
         self._within_pass = False
@@ -166,8 +168,8 @@ class PerceptronSolver:
             norm = float(np.hypot(np.linalg.norm(self.coef), np.linalg.norm(self.intercept)))
             if not np.isfinite(norm):
                 raise ValueError(
-                    "Floating-point under-/overflow occurred in the perceptron's weights. Scale the features, "
-                    "for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
+                    "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
+                    "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
                 )
             if self.judging:
                 before["training_errors"] = self._fill_pocket(bool(before) or self.judge_start)

@@ -1,0 +1,70 @@
+"""Where a linear fit starts from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from separatrix.data.view import Array
+from separatrix.multiclass import Coding
+
+
+class Start:
+    """Initial weights of the columns.
+
+    Attributes
+    ----------
+    coef, intercept : ndarray
+        One row of weights and one constant term per column.
+    nonzero : bool
+        Whether any of them differs from 0.
+    given_nonzero : bool
+        Whether that was the caller's wish, not the state of an earlier fit.
+    """
+
+    def __init__(self, coef: Array, intercept: Array) -> None:
+        self.coef, self.intercept = coef, intercept
+        self.nonzero = bool(np.any(coef) or np.any(intercept))
+        self.given_nonzero = False
+
+    @classmethod
+    def given(
+        cls,
+        coef_init: Any,
+        intercept_init: Any,
+        previous: tuple[Array, Array] | None,
+        coding: Coding,
+        X: Any,
+        random_state: Any,
+    ) -> Start:
+        """Return the start from what the caller gave, else from an earlier fit, else zero."""
+        shape = coding.columns, int(X.shape[1])
+        coef, intercept = previous if previous is not None else (np.zeros(shape), np.zeros(shape[0]))
+        if isinstance(coef_init, str):
+            if coef_init != "random":
+                raise ValueError(f"coef_init must be an array, 'random' or None; got {coef_init!r}.")
+            coef = check_random_state(random_state).normal(scale=0.01, size=shape)
+        elif coef_init is not None:
+            coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
+        if intercept_init is not None:
+            intercept = np.atleast_1d(np.asarray(intercept_init, dtype=np.float64))
+        if coding.joint and coding.n_classes == 2:
+            # One row is the difference of the two discriminants.
+            if coef.shape[0] == 1:
+                coef = np.concatenate([-0.5 * coef, 0.5 * coef])
+            if intercept.shape[0] == 1:
+                intercept = np.concatenate([-0.5 * intercept, 0.5 * intercept])
+        for name, value, expected in (("coef_init", coef, shape), ("intercept_init", intercept, shape[:1])):
+            if value.shape != expected:
+                raise ValueError(
+                    f"Provided {name} does not match dataset: its shape is {value.shape}, but "
+                    f"{coding.n_classes} classes with multiclass={coding.name!r} and {shape[1]} features "
+                    f"need {expected}."
+                )
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"{name} must be finite.")
+        start = cls(coef, intercept)
+        start.given_nonzero = start.nonzero and (coef_init is not None or intercept_init is not None)
+        return start

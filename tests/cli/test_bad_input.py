@@ -1,0 +1,171 @@
+"""Bad input on the command line: one message, exit code 2, and every file as it was."""
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+
+def test_text_value_in_row_1234(refused, banknote, tmp_path):
+    lines = banknote.read_text().splitlines()
+    lines[1234] = "1.0,2.0,n/k,4.0,genuine"  # line 0 is the header, so this is data row 1,234
+    banknote.write_text("\n".join(lines))
+    message = refused("fit", banknote, "--target", "class", "--save", tmp_path / "m.sx")
+    for part in ("banknote.csv", "data row 1,234 ", "line 1,235 ", "'curtosis'", "'n/k'"):
+        assert part in message
+    assert not (tmp_path / "m.sx").exists()
+
+
+def test_missing_values_are_counted(refused, banknote):
+    lines = banknote.read_text().splitlines()
+    lines[10] = "1.0,,3.0,4.0,genuine"
+    lines[20] = "1.0,2.0,?,,genuine"
+    banknote.write_text("\n".join(lines))
+    message = refused("fit", banknote, "--target", "class")
+    for part in ("3 missing values", "data row 10 (line 11", "'skewness'"):
+        assert part in message
+
+
+def test_missing_target_column(refused, banknote):
+    message = refused("fit", banknote, "--target", "clas")
+    for part in ("'clas'", "'variance'", "'entropy'", "did you mean 'class'?"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--model", "perceptrn"], ["'perceptrn'", "kernel-perceptron", "nearest: perceptron"]),
+        (["--set", "margn=1"], ["'margn'", "nearest: margin"]),
+        (["--set", "margin"], ["key=value"]),
+        (["--set", "margin=1", "--set", "margin=2"], ["margin", "twice"]),
+        (["--set", "margin=-1"], ["margin", "-1"]),
+        (["--set", "eta0=0"], ["eta0", "0"]),
+        (["--set", "multiclass=both"], ["multiclass", "both"]),
+        (["--set", "max_iter=ten"], ["max_iter", "ten"]),
+        (["--test-size", "1.5"], ["--test-size", "1.5"]),
+        (["--test-size", "many"], ["--test-size"]),
+        (["--test-size", "0.0001"], ["0.0001", "--test-size"]),
+        (["--seed", "-1"], ["--seed", "-1"]),
+        (["--max-time", "-5"], ["max_time", "-5"]),
+        (["--ignore", "nothing"], ["'nothing'", "'variance'"]),
+        (["--plot", "picture.xyz"], ["picture.xyz", ".png"]),
+        (["--save", "no/such/folder/m.sx"], ["--save", "no/such/folder"]),
+        (["--unknown"], ["--unknown"]),
+    ],
+)
+def test_options(refused, banknote, words, parts):
+    message = refused("fit", banknote, "--target", "class", *words)
+    for part in parts:
+        assert part in message
+
+
+def test_a_picture_needs_two_features(refused, tmp_path):
+    data = tmp_path / "line.csv"
+    data.write_text("a,class\n1,x\n2,x\n3,y\n4,y\n")
+    assert "two features" in refused("fit", data, "--target", "class", "--plot", tmp_path / "p.png")
+
+
+def test_target_is_required(refused, banknote):
+    assert "--target" in refused("fit", banknote)
+
+
+def test_unknown_command(refused):
+    assert "fti" in refused("fti")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("", ["empty"]),
+        ("a,class\n", ["no data rows"]),
+        ("a,a,class\n1,2,x\n", ["'a'", "more than once"]),
+        ("a,b,class\n1,2,x\n3,4\n", ["data row 2 (line 3", "2 values", "3 columns"]),
+        ("a,class\n1,x\n2,x\n", ["only the class x", "two are needed"]),
+        ("a,class\n1,x\n2,x\n3,y\n", ["class y has a single row", "--test-size 0"]),
+        ("a,class\n1,0.5\n2,1.5\n3,2.5\n", ["fractions such as 0.5"]),
+        ("class\nx\ny\n", ["no feature column"]),
+        ("a,class\ninf,x\n2,y\n", ["data row 1", "'inf'"]),
+    ],
+)
+def test_data_files(refused, tmp_path, content, parts):
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    message = refused("fit", path, "--target", "class")
+    for part in ["data.csv", *parts]:
+        assert part in message
+
+
+def test_no_such_data(refused, tmp_path):
+    assert "no such file" in refused("fit", tmp_path / "none.csv", "--target", "class")
+
+
+@pytest.fixture
+def model(run, flowers, tmp_path):
+    path = tmp_path / "model.sx"
+    assert run("fit", flowers, "--target", "kind", "--ignore", "id", "--save", path).code == 0
+    return path
+
+
+@pytest.mark.parametrize("command", ["predict", "info"])
+@pytest.mark.parametrize("damage", ["missing", "csv", "cut", "changed", "empty", "folder"])
+def test_model_files(refused, model, flowers, tmp_path, command, damage):
+    whole = model.read_bytes()
+    if damage == "missing":
+        model.unlink()
+    elif damage == "csv":
+        model.write_bytes(flowers.read_bytes())
+    elif damage == "cut":
+        model.write_bytes(whole[: len(whole) // 2])
+    elif damage == "changed":
+        model.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    elif damage == "empty":
+        model.write_bytes(b"")
+    else:
+        model = tmp_path
+    output = tmp_path / "out.csv"
+    output.write_text("precious")
+    words = [flowers, "--output", output] if command == "predict" else []
+    assert str(model) in refused(command, model, *words)
+    assert output.read_text() == "precious"
+
+
+def test_predict_names_missing_columns(refused, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("width,size\n1,2\n")
+    message = refused("predict", model, new)
+    assert "'length'" in message
+    assert "'width', 'size'" in message
+
+
+def test_existing_results_survive_a_failure(refused, model, tmp_path):
+    new, output = tmp_path / "new.csv", tmp_path / "out.csv"
+    new.write_text("width,length\n1,2\n3,four\n")
+    output.write_text("precious")
+    assert "data row 2 (line 3" in refused("predict", model, new, "--output", output)
+    assert output.read_text() == "precious"
+    before = model.read_bytes()
+    refused("fit", new, "--target", "width", "--save", model)
+    assert model.read_bytes() == before
+
+
+def test_input_files_are_never_overwritten(refused, model, flowers):
+    before = model.read_bytes(), flowers.read_bytes()
+    assert "overwrite" in refused("predict", model, flowers, "--output", flowers)
+    assert "overwrite" in refused("predict", model, flowers, "--output", model)
+    assert "data file" in refused("fit", flowers, "--target", "kind", "--save", flowers)
+    assert (model.read_bytes(), flowers.read_bytes()) == before
+
+
+def test_a_failing_picture_leaves_the_old_one(refused, flowers, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def full(self, path, **options):
+        with open(path, "wb") as file:
+            file.write(b"half")
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    picture = tmp_path / "old.png"
+    picture.write_bytes(b"old")
+    assert "no space left" in refused("fit", flowers, "--target", "kind", "--plot", picture)
+    assert picture.read_bytes() == b"old"

@@ -1,0 +1,172 @@
+"""`separatrix fit` as a user meets it: files in, text, pictures and models out."""
+
+import json
+
+import numpy as np
+import pytest
+
+import separatrix as sx
+from separatrix.cli import fit as fit_module
+from separatrix.cli.settings import parse_settings, parse_value
+from separatrix.data.files import read_table
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+
+def test_prints_accuracy_classes_and_certificate(run, banknote):
+    code, out, _ = run("fit", banknote, "--target", "class")
+    assert code == 0
+    assert "1,029 rows to fit, 343 held out" in out
+    assert "mean 0, standard deviation 1 (--no-standardize" in out
+    accuracy = float(out.split("\naccuracy")[1].split()[0])
+    assert accuracy > 0.95
+    for word in ("certificate", "iterations", "genuine", "forged", "precision", "recall"):
+        assert word in out
+
+
+def test_json_agrees_with_the_saved_model(run, banknote, tmp_path):
+    code, out, _ = run("fit", banknote, "--target", "class", "--json", "--save", tmp_path / "m.sx")
+    assert code == 0
+    report = json.loads(out)
+    assert report["classes"] == ["forged", "genuine"]
+    assert report["features"] == ["variance", "skewness", "curtosis", "entropy"]
+    assert report["rows_fitted"] + report["rows_held_out"] == report["rows"] == 1372
+    assert sum(row["rows"] for row in report["per_class"]) == report["rows_held_out"]
+    right = sum(row["correct"] for row in report["per_class"])
+    assert report["accuracy"] == pytest.approx(right / report["rows_held_out"])
+    model = sx.load(tmp_path / "m.sx")
+    assert model.steps[-1][1].certificate_.as_dict() == pytest.approx(report["certificate"])
+    assert list(model.feature_names_in_) == report["features"]
+    # The held-out rows can be recomputed from the seed, and so can the score.
+    from sklearn.model_selection import train_test_split
+
+    X, _, y = read_table(banknote, "class")
+    _, held_out = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0, stratify=y)
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.mean(model.predict(X[held_out]) == y[held_out]) == pytest.approx(report["accuracy"])
+
+
+def test_same_seed_same_file(run, flowers, tmp_path):
+    for name in ("a.sx", "b.sx"):
+        assert run("fit", flowers, "--target", "kind", "--ignore", "id", "--save", tmp_path / name).code == 0
+    first, second = sx.load(tmp_path / "a.sx"), sx.load(tmp_path / "b.sx")
+    np.testing.assert_array_equal(first.steps[-1][1].coef_, second.steps[-1][1].coef_)
+
+
+def test_without_standardizing_the_model_stands_alone(run, flowers, tmp_path):
+    outcome = run("fit", flowers, "--target", "kind", "--no-standardize", "--save", tmp_path / "m.sx")
+    assert outcome.code == 0
+    assert "features as they are" in outcome.out
+    model = sx.load(tmp_path / "m.sx")
+    assert type(model) is sx.Perceptron
+    assert list(model.feature_names_in_) == ["id", "length", "width"]
+
+
+def test_settings_reach_the_model(run, flowers, tmp_path):
+    settings = ("margin=1.5", "multiclass=joint", "keep=last", "class_weight={'rose': 2.0}", "tol=None")
+    words = [word for setting in settings for word in ("--set", setting)]
+    outcome = run("fit", flowers, "--target", "kind", *words, "--seed", 7, "--save", tmp_path / "m.sx")
+    assert outcome.code == 0, outcome.err
+    parameters = sx.load(tmp_path / "m.sx").steps[-1][1].get_params()
+    assert parameters["margin"] == 1.5
+    assert parameters["multiclass"] == "joint"
+    assert parameters["class_weight"] == {"rose": 2.0}
+    assert parameters["tol"] is None
+    assert parameters["random_state"] == 7
+
+
+def test_kernel_perceptron(run, flowers, tmp_path):
+    words = ("--model", "kernel-perceptron", "--set", "gamma=0.5", "--json", "--save", tmp_path / "m.sx")
+    outcome = run("fit", flowers, "--target", "kind", "--ignore", "id", *words)
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["accuracy"] > 0.9
+    assert type(sx.load(tmp_path / "m.sx").steps[-1][1]) is sx.KernelPerceptron
+
+
+def test_max_time_and_its_note(run, banknote):
+    words = ("--max-time", "1e-9", "--set", "max_iter=100000", "--set", "tol=None")
+    code, out, err = run("fit", banknote, "--target", "class", *words)
+    assert code == 0
+    assert "max_time" in out
+    assert "separatrix: note: " in err
+
+
+def test_no_rows_held_out(run, flowers):
+    code, out, _ = run("fit", flowers, "--target", "kind", "--test-size", 0)
+    assert code == 0
+    assert "none held out" in out
+    assert "accuracy" not in out
+
+
+def test_quiet_says_nothing(run, flowers, tmp_path):
+    outcome = run("fit", flowers, "--target", "kind", "--quiet", "--save", tmp_path / "m.sx")
+    assert outcome == (0, "", "")
+    assert (tmp_path / "m.sx").is_file()
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_picture(run, banknote, tmp_path, suffix):
+    picture = tmp_path / f"picture.{suffix}"
+    outcome = run("fit", banknote, "--target", "class", "--plot", picture)
+    assert outcome.code == 0, outcome.err
+    begin = picture.read_bytes()[:200]
+    assert begin.startswith(b"\x89PNG") if suffix == "png" else b"<svg" in picture.read_bytes()[:2000]
+    assert str(picture) in outcome.out
+
+
+def test_interrupted_fit_is_scored_and_saved(run, banknote, tmp_path, monkeypatch):
+    """Ctrl-C during the fit: the estimator stops early and everything after it goes on."""
+    import _thread
+    import threading
+
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    original = fit_module._fit
+
+    def fit_and_press(*arguments):
+        timer.start()
+        return original(*arguments)
+
+    monkeypatch.setattr(fit_module, "_fit", fit_and_press)
+    words = ("--set", "max_iter=1000000000", "--set", "tol=None", "--set", "margin=1e12", "--json")
+    try:
+        outcome = run("fit", banknote, "--target", "class", *words, "--save", tmp_path / "m.sx")
+    finally:
+        timer.cancel()
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["certificate"]["status"] == "interrupted"
+    assert sx.load(tmp_path / "m.sx").steps[-1][1].certificate_.status == "interrupted"
+
+
+def test_interrupted_before_there_was_a_model(run, banknote, tmp_path, monkeypatch):
+    def press(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit_module, "read_table", press)
+    outcome = run("fit", banknote, "--target", "class", "--save", tmp_path / "m.sx")
+    assert outcome == (130, "", "separatrix: error: interrupted before there was a model\n")
+    assert not (tmp_path / "m.sx").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-2.5e3", -2500.0),
+        ("True", True),
+        ("false", False),
+        ("None", None),
+        ("inf", float("inf")),
+        ("-inf", float("-inf")),
+        ("joint", "joint"),
+        ("'1'", "1"),
+        ("{1: 2}", {1: 2}),
+        ("a=b", "a=b"),
+        ("__import__('os')", "__import__('os')"),
+        ("", ""),
+    ],
+)
+def test_values_of_settings(text, value):
+    parsed = parse_value(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+    assert parse_settings([f"key={text}"]) == {"key": value}

@@ -1,0 +1,131 @@
+"""`read_table`: what files mean, and what is said about files that mean nothing."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+from separatrix.data import files
+from separatrix.data.files import DataFileError, read_table
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return to_file
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b,y\n1,2,u\n3,4,v\n",
+        "a;b;y\n1;2;u\n3;4;v\n",
+        "a\tb\ty\n1\t2\tu\n3\t4\tv\n",
+        "\ufeffa,b,y\r\n1,2,u\r\n3,4,v",
+        '"a", b ,y\n"1", 2 ,u\n+3,4.0e0,"v"\n',
+        "\n\na,b,y\n1,2,u\n\n3,4,v\n\n",
+    ],
+    ids=["commas", "semicolons", "tabs", "byte order mark", "quotes", "blank lines"],
+)
+def test_the_same_table_in_many_dresses(write, content):
+    X, names, y = read_table(write(content), "y")
+    np.testing.assert_array_equal(X, [[1.0, 2.0], [3.0, 4.0]])
+    assert X.dtype == np.float64
+    assert X.flags.c_contiguous
+    assert names == ["a", "b"]
+    assert y.tolist() == ["u", "v"]
+
+
+def test_compressed(write):
+    path = write(gzip.compress(b"a,y\n1.5,u\n2,v\n"), "data.csv.gz")
+    assert read_table(path, "y").X.tolist() == [[1.5], [2.0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected", "kind"),
+    [
+        (["1", "2", "1"], [1, 2, 1], "i"),
+        (["1", "2.0", "1"], [1.0, 2.0, 1.0], "f"),
+        (["1", "2", "x"], ["1", "2", "x"], "U"),
+        (["True", "False", "True"], ["True", "False", "True"], "U"),
+        (['"NA"', "b", "c"], ["NA", "b", "c"], "U"),
+        (["9" * 30, "1", "1"], [1e30, 1.0, 1.0], "f"),
+        (["inf", "1", "1"], ["inf", "1", "1"], "U"),
+        (["x" * 300, "b", "c"], ["x" * 300, "b", "c"], "O"),
+    ],
+    ids=["integers", "floats", "mixed", "words", "quoted mark", "large", "infinite", "long text"],
+)
+def test_targets_are_numbers_or_text(write, monkeypatch, labels, expected, kind):
+    monkeypatch.setattr(files, "_LARGEST_TEXT_ARRAY", 1000)
+    y = read_table(write("a,y\n" + "".join(f"1,{label}\n" for label in labels)), "y").y
+    assert y.tolist() == expected
+    assert y.dtype.kind == kind
+
+
+def test_columns_can_be_chosen_and_ignored(write):
+    path = write("id,b,a,note\nx,1,2,hello\ny,3,4,\n")
+    assert read_table(path, features=["a", "b"]).X.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    X, names, y = read_table(path, None, ignore=["id", "note"])
+    assert (X.tolist(), names, y) == ([[1.0, 2.0], [3.0, 4.0]], ["b", "a"], None)
+
+
+def test_many_blocks_make_one_table(write, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 500)
+    numbers = np.random.default_rng(0).normal(size=(1000, 3))
+    lines = "".join(",".join(repr(float(number)) for number in row) + ',"a\nb"\n' for row in numbers)
+    X, _, y = read_table(write("p,q,r,y\n" + lines), "y")
+    np.testing.assert_array_equal(X, numbers)  # to the last bit
+    assert y.tolist() == ["a\nb"] * 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"", ["empty"]),
+        (b"\n\n", ["empty"]),
+        (b"a,y", ["no data rows"]),
+        (b"a,y\n\n", ["no data rows"]),
+        (b"1,2\n3,4\n", ["no target column 'y'", "looks like data"]),
+        (b"a,Y\n1,2\n", ["did you mean 'Y'?"]),
+        (b",y\n0,u\n", ["column 1 has no name"]),
+        (b"a,y\n1,u\nw,v\n", ["data row 2 (line 3 of the file)", "column 'a'", "'w' is not a number"]),
+        (b'a,n,y\n1,1,"u\nu"\n\n1_0,1,v\n', ["data row 2 (line 5 of the file)", "'1_0'"]),
+        (b"a,y\n1,u\nNaN,v\n,v\n", ["2 missing values", "data row 2 (line 3"]),
+        (b"a,y\n1,\n2,v\n", ["1 missing value,", "data row 1 (line 2", "column 'y'"]),
+        (b'a,y\n1,""\n2,v\n', ["1 missing value,", "column 'y'"]),
+        (b"a,y\n1e999,u\n", ["'1e999' is not a finite number"]),
+        (b"a,y\n1,u\n2,v,w\n", ["data row 2 (line 3", "3 values", "2 columns"]),
+        (b"a,y\n1,caf\xe9\n", ["UTF-8", "0xe9"]),
+        (b"a\xe9,y\n1,u\n", ["UTF-8"]),
+    ],
+)
+def test_bad_files(write, content, parts):
+    path = write(content)
+    with pytest.raises(DataFileError) as caught:
+        read_table(path, "y")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    for part in parts:
+        assert part in message
+
+
+def test_bad_paths(tmp_path, write):
+    with pytest.raises(DataFileError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(DataFileError, match="directory"):
+        read_table(tmp_path)
+    with pytest.raises(DataFileError, match="cannot read"):
+        read_table(write(b"this is not gzip", "data.csv.gz"))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the administrator may read everything")
+def test_unreadable(write):
+    path = write("a,y\n1,2\n")
+    path.chmod(0)
+    with pytest.raises(DataFileError, match="cannot read"):
+        read_table(path)

@@ -1,0 +1,43 @@
+"""Settings shared by all tests, and the small data sets that many of them use."""
+
+import os
+from pathlib import Path
+
+# Pictures are drawn into memory: no test may need a screen. Set before anything imports matplotlib.
+os.environ["MPLBACKEND"] = "Agg"
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A first call may import scikit-learn or load the compiled core: deadlines would only measure that.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# In CI the same examples run each time, so that a failure there can be repeated here.
+settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The folder of the project."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def separable():
+    """Two classes in the plane, a wide gap along the diagonal between them: X, y in {0, 1}."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    y = (np.arange(60) % 2).astype(int)
+    X += np.where(y == 1, 4.0, -4.0)[:, None]
+    return X, y
+
+
+@pytest.fixture(scope="session")
+def three_classes():
+    """Three overlapping classes in four dimensions, with names for labels: X, y."""
+    random = np.random.default_rng(1)
+    y = np.repeat(["blue", "green", "red"], 40)
+    X = random.normal(size=(120, 4)) + np.repeat(np.eye(3, 4) * 2.0, 40, axis=0)
+    order = random.permutation(120)
+    return X[order], y[order]

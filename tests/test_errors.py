@@ -1,0 +1,163 @@
+"""Bad input: one message that names what, where and the remedy; nothing half done."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+from separatrix import KernelPerceptron, Perceptron
+
+X, Y = load_iris(return_X_y=True)
+BOTH = pytest.mark.parametrize("make", [Perceptron, KernelPerceptron])
+
+
+@BOTH
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("container", [np.array, sparse.csr_array, np.asfortranarray])
+def test_not_finite(make, value, word, container):
+    bad = X.copy()
+    bad[87, 2] = value
+    with pytest.raises(ValueError, match=rf"Input X contains {word}.*row 87, column 2.*SimpleImputer"):
+        make().fit(container(bad), Y)
+    model = make().fit(X, Y)
+    with pytest.raises(ValueError, match="row 87, column 2"):
+        model.predict(container(bad))
+
+
+@BOTH
+def test_not_finite_names_the_column(make):
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table.loc[3, "c"] = np.nan
+    with pytest.raises(ValueError, match=r"row 3, column 2 \('c'\)"):
+        make().fit(table, Y)
+
+
+@BOTH
+def test_large_values_are_not_mistaken_for_infinity(make):
+    big = np.full((4, 2), 1e308)
+    big[:2] = -1e308
+    model = KernelPerceptron(kernel="linear") if make is KernelPerceptron else Perceptron()
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(ValueError, match=r"overflow.*StandardScaler"),
+    ):
+        model.fit(big, [0, 0, 1, 1])
+
+
+@BOTH
+def test_one_class(make):
+    with pytest.raises(ValueError, match="only one class: 1"):
+        make().fit(X, np.ones(150, dtype=int))
+
+
+@BOTH
+def test_lengths(make):
+    with pytest.raises(ValueError, match=r"\[150, 149\]"):
+        make().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="sample_weight"):
+        make().fit(X, Y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight"):
+        make().fit(X, Y, sample_weight=-np.ones(150))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("margin", -1),
+        ("margin", np.nan),
+        ("eta0", 0),
+        ("eta0", -1),
+        ("max_iter", 0),
+        ("tol", -1e-3),
+        ("max_time", 0),
+        ("multiclass", "all"),
+        ("keep", "first"),
+        ("shuffle", "yes"),
+        ("class_weight", "heavy"),
+    ],
+)
+def test_parameters(make, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of {make.__name__} must be"):
+        make(**{name: value}).fit(X, Y)
+
+
+def test_parameters_of_one_kind():
+    with pytest.raises(ValueError, match="'penalty' parameter"):
+        Perceptron(penalty="l3").fit(X, Y)
+    with pytest.raises(ValueError, match=r"keep='average'.*penalty='l2'.*choose penalty=None"):
+        Perceptron(penalty="l2", keep="average").fit(X, Y)
+    with pytest.raises(ValueError, match="'kernel' parameter"):
+        KernelPerceptron(kernel="rbff").fit(X, Y)
+    with pytest.raises(ValueError, match="coef_init must be an array, 'random' or None"):
+        Perceptron().fit(X, Y, coef_init="zeros")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Perceptron(margn=1)
+
+
+@BOTH
+def test_number_of_features(make):
+    model = make().fit(X, Y)
+    for method in ("predict", "decision_function"):
+        with pytest.raises(ValueError, match=r"3 features, but .* is expecting 4"):
+            getattr(model, method)(X[:, :3])
+
+
+@BOTH
+def test_not_fitted(make):
+    with pytest.raises(NotFittedError):
+        make().predict(X)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.empty((0, 4)), "0 sample"),
+        (np.empty((150, 0)), r"0 feature\(s\)"),
+        (X.astype(complex), "Complex data not supported"),
+        (X[:, 0], "Expected 2D array"),
+        (X[None], "Found array with dim 3"),
+    ],
+)
+def test_shapes_and_types(make, data, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(data, Y[: len(data)])
+
+
+@BOTH
+def test_text_among_numbers(make):
+    bad = X.astype(object)
+    bad[123, 1] = "n/a"
+    with pytest.raises(ValueError, match=r"row 123, column 1 holds 'n/a'.*OneHotEncoder"):
+        make().fit(bad, Y)
+    bad[123, 1] = None
+    with pytest.raises((TypeError, ValueError)):
+        make().fit(bad, Y)
+
+
+@BOTH
+def test_a_failed_fit_leaves_the_old_model(make):
+    model = make().fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), Y)
+    assert (model.predict(X) == before).all()
+
+
+def test_partial_fit():
+    with pytest.raises(ValueError, match="classes must be passed"):
+        Perceptron().partial_fit(X, Y)
+    with pytest.raises(ValueError, match="'balanced' is not supported"):
+        Perceptron(class_weight="balanced").partial_fit(X, Y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="early_stopping should be False"):
+        Perceptron(early_stopping=True).partial_fit(X, Y, classes=[0, 1, 2])
+
+
+def test_regression_target():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        Perceptron().fit(X, np.linspace(0, 1.5, 150))

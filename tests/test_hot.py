@@ -1,0 +1,110 @@
+"""The compiled loops: the same bits on every instruction set and layout; references in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from oracles import shuffle
+from separatrix import Perceptron, _hot
+from separatrix.data.memory import view_of
+from separatrix.solvers import _order
+
+
+@pytest.fixture
+def each_set():
+    chosen = _hot.instruction_set()
+    yield _hot.instruction_sets()
+    _hot.use_instruction_set(chosen)
+
+
+def test_instruction_sets(each_set):
+    assert "baseline" in each_set
+    assert _hot.instruction_set() == each_set[-1]
+    with pytest.raises(ValueError, match="v99"):
+        _hot.use_instruction_set("v99")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3, 11])
+@pytest.mark.parametrize("d", [1, 7, 8, 37])
+def test_same_bits_everywhere(each_set, dtype, n_classes, d):
+    """Arbitrary floats: dense and CSR rows, 32- and 64-bit indices, every instruction set."""
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((60, d)).astype(dtype)
+    X[rng.random((60, d)) < 0.4] = 0
+    y = rng.integers(0, n_classes, 60)
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for parameters in (
+        dict(),
+        dict(multiclass="joint", keep="average"),
+        dict(multiclass="ovo", penalty="elasticnet"),
+    ):
+        fits = []
+        for name in each_set:
+            _hot.use_instruction_set(name)
+            for data in (X, sparse.csr_array(X), wide):
+                model = Perceptron(max_iter=8, tol=None, margin=0.1, **parameters).fit(data, y)
+                fits.append(np.column_stack([model.intercept_, model.coef_]))
+        for other in fits[1:]:
+            assert_array_equal(other, fits[0])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
+def test_shuffle(n):
+    order = np.arange(n, dtype=np.int64)
+    expected, expected_state = shuffle(order, 12345)
+    state = _hot.shuffle(order, 12345)
+    assert_array_equal(order, expected)
+    assert state == expected_state
+
+
+def test_shuffle_is_fair():
+    """Each sample comes to each place about equally often."""
+    counts, state = np.zeros((5, 5)), 7
+    for _ in range(20_000):
+        order = np.arange(5, dtype=np.int64)
+        state = _hot.shuffle(order, state)
+        counts[order, np.arange(5)] += 1
+    assert np.abs(counts / 20_000 - 0.2).max() < 0.02
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 1000, 1001])
+@pytest.mark.parametrize(("block", "group"), [(1, 1), (4, 3), (16, 16), (5000, 2)])
+def test_shuffle_blocks(n, block, group):
+    samples = np.arange(n, dtype=np.int64) * 3 + 1
+    order, fetch = np.zeros_like(samples), np.full_like(samples, -1)
+    _hot.shuffle_blocks(samples, order, fetch, block, group, 99)
+    assert_array_equal(np.sort(order), samples)
+    assert np.isin(fetch, samples).all()
+    # Groups hold whole blocks.
+    if n % (block * group) == 0:
+        for part in order.reshape(-1, block * group):
+            assert len(np.unique((part - 1) // 3 // block)) == group
+
+
+def test_blocks_are_used_for_large_data_and_learn_as_well(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 6))
+    y = (X[:, 0] + 0.3 * rng.standard_normal(4000) > 0).astype(int)
+    order = np.argsort(y, kind="stable")  # sorted by class, the hard case for blocks
+    monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
+    monkeypatch.setattr(_order, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(_order, "GROUP_BYTES", 1 << 14)
+    model = Perceptron(max_iter=20, tol=None).fit(X[order], y[order])
+    assert model.score(X, y) > 0.88
+    s = rng.integers(0, 3, 4000)
+    assert Perceptron(max_iter=5, tol=None).fit(X, y, sample_weight=s).certificate_.samples == np.sum(s > 0)
+
+
+def test_row_hashes():
+    X = np.array([[1.0, 0.0, 2.0], [1.0, -0.0, 2.0], [2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    dense = _order.row_hashes(view_of(X))
+    assert dense[0] == dense[1]
+    assert len(set(dense.tolist())) == 3
+    assert_array_equal(_order.row_hashes(view_of(sparse.csr_array(X))), dense)
+    assert_array_equal(_order.row_hashes(view_of(X.astype(np.float32))), dense)
+    assert_array_equal(_order.row_hashes(view_of(X.astype(int))), dense)

@@ -1,0 +1,291 @@
+"""Kernels against their formulas, scikit-learn, and themselves in other layouts."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import pairwise
+from sklearn.svm import SVC
+
+from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial, resolve_kernel
+
+KERNELS = [Linear(), Polynomial(), Polynomial(degree=2, gamma=0.3, coef0=1.5), RBF(), RBF(gamma=0.07)]
+FORMULAS = {
+    Linear: lambda kernel, x, z: float(x @ z),
+    Polynomial: lambda kernel, x, z: float((kernel.gamma * (x @ z) + kernel.coef0) ** kernel.degree),
+    RBF: lambda kernel, x, z: float(np.exp(-kernel.gamma * ((x - z) ** 2).sum())),
+}
+PEERS = {
+    Linear: lambda kernel, A, B: pairwise.linear_kernel(A, B),
+    Polynomial: lambda kernel, A, B: pairwise.polynomial_kernel(
+        A, B, degree=kernel.degree, gamma=kernel.gamma, coef0=kernel.coef0
+    ),
+    RBF: lambda kernel, A, B: pairwise.rbf_kernel(A, B, gamma=kernel.gamma),
+}
+TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
+
+
+def brute_force(kernel, A, B):
+    formula = FORMULAS[type(kernel)]
+    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    return np.array([[formula(kernel, x, z) for z in B] for x in A])
+
+
+@pytest.fixture
+def blocks():
+    rng = np.random.default_rng(3)
+    A, B = rng.normal(size=(7, 4)), rng.normal(size=(5, 4))
+    A[rng.random(A.shape) < 0.4] = 0
+    B[rng.random(B.shape) < 0.4] = 0
+    return A, B
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_blocks_follow_the_formula(kernel, dtype, blocks):
+    A, B = (block.astype(dtype) for block in blocks)
+    expected = brute_force(kernel, A, B)
+    tolerance = TOLERANCE[dtype]
+    layouts = [
+        np.ascontiguousarray,
+        np.asfortranarray,
+        sparse.csr_matrix,
+        sparse.csr_array,
+        sparse.csc_matrix,
+    ]
+    for first in layouts:
+        for second in layouts:
+            values = kernel(first(A), second(B))
+            assert isinstance(values, np.ndarray)
+            assert values.dtype == dtype
+            assert values.flags.c_contiguous
+            np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+        own = kernel(first(A))
+        assert own.dtype == dtype
+        np.testing.assert_allclose(own, brute_force(kernel, A, A), rtol=tolerance, atol=tolerance)
+        diagonal = kernel.diag(first(A))
+        assert diagonal.dtype == dtype
+        np.testing.assert_allclose(diagonal, np.diag(own), rtol=tolerance, atol=tolerance)
+        np.testing.assert_array_equal(own, own.T)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_agrees_with_scikit_learn(kernel, blocks):
+    A, B = blocks
+    np.testing.assert_allclose(kernel(A, B), PEERS[type(kernel)](kernel, A, B), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_integers_lists_and_empty_blocks(kernel):
+    A = np.array([[1, 2], [0, 3], [4, 0]])
+    for given in (A, A.tolist(), A.astype(np.uint8), sparse.csr_array(A)):
+        values = kernel(given)
+        assert values.dtype == np.float64
+        np.testing.assert_allclose(values, brute_force(kernel, A, A), rtol=1e-12)
+    assert kernel(np.empty((0, 2)), A).shape == (0, 3)
+    assert kernel(A, np.empty((0, 2))).shape == (3, 0)
+    assert kernel.diag(np.empty((0, 2))).shape == (0,)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_input_is_left_alone(kernel, blocks):
+    A, B = blocks
+    before = A.copy(), B.copy()
+    kernel(A, B), kernel(A), kernel.diag(A)
+    np.testing.assert_array_equal(A, before[0])
+    np.testing.assert_array_equal(B, before[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_rbf_is_exactly_one_on_equal_rows(layout, dtype):
+    rng = np.random.default_rng(0)
+    A = (rng.normal(size=(60, 37)) * 10.0 ** rng.integers(-6, 6, size=37)).astype(dtype)
+    A[rng.random(A.shape) < 0.3] = 0
+    A[41] = A[3]
+    A[50:52] = 0
+    kernel = RBF(gamma=1e4)
+    own, other = kernel(layout(A)), kernel(layout(A), layout(A.copy()))
+    assert (np.diag(own) == 1).all()
+    assert (np.diag(other) == 1).all()
+    assert own[41, 3] == own[3, 41] == other[41, 3] == own[50, 51] == 1
+    assert (own <= 1).all()
+    mixed = kernel(sparse.csr_array(A), A)
+    assert (np.diag(mixed) == 1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rbf_far_from_the_origin(dtype):
+    rng = np.random.default_rng(1)
+    offset = 1e8 if dtype is np.float64 else 1e4
+    A = (rng.normal(size=(40, 3)) + offset).astype(dtype)
+    B = (rng.normal(size=(30, 3)) + offset).astype(dtype)
+    for first, second in [(A, B), (A, A)]:
+        expected = brute_force(RBF(0.5), first, second)
+        np.testing.assert_allclose(RBF(0.5)(first, second), expected, atol=TOLERANCE[dtype])
+
+
+def test_rbf_near_pairs_keep_their_digits():
+    # 1e-9 apart at distance 1 from the mean: the difference of squares alone would return noise.
+    A = np.array([[1.0, 1.0], [1.0 + 1e-9, 1.0], [-1.0, -1.0]])
+    for layout in (np.asarray, sparse.csr_array):
+        value = RBF(gamma=1e18)(layout(A))[0, 1]
+        assert value == pytest.approx(np.exp(-1e18 * (A[1, 0] - A[0, 0]) ** 2), rel=1e-6)
+
+
+def test_rbf_on_one_point_repeated_stays_within_memory():
+    A = np.full((1500, 40), 3.7)
+    tracemalloc.start()
+    values = RBF()(A)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (values == 1).all()
+    assert peak < 10 * values.nbytes
+
+
+def test_kernels_are_values():
+    assert RBF(gamma=2) == RBF(gamma=2.0) != RBF(gamma=3.0)
+    assert len({RBF(2), RBF(2.0), Linear(), Linear(), Polynomial(2)}) == 3
+    assert Linear() != RBF()
+    quadratic = Polynomial(np.int64(2), gamma=np.float32(0.5))
+    assert repr(quadratic) == "Polynomial(degree=2, gamma=0.5, coef0=0.0)"
+    assert pickle.loads(pickle.dumps(RBF(0.25))) == RBF(0.25)
+    with pytest.raises(AttributeError):
+        RBF().gamma = 2.0
+
+
+def test_numpy_scalars_do_not_promote_float32():
+    A = np.ones((2, 2), dtype=np.float32)
+    assert RBF(np.float64(0.5))(A).dtype == np.float32
+    assert Polynomial(coef0=np.float64(1))(A).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: RBF(gamma=0), ValueError, "gamma must be positive, not 0"),
+        (lambda: RBF(gamma=-1.0), ValueError, "gamma must be positive"),
+        (lambda: RBF(gamma=np.nan), ValueError, "gamma must be finite"),
+        (lambda: RBF(gamma="scale"), TypeError, "gamma must be a number, not 'scale'"),
+        (lambda: Polynomial(degree=2.5), TypeError, "degree must be a whole number"),
+        (lambda: Polynomial(degree=-1), ValueError, "degree must be at least 0"),
+        (lambda: Polynomial(coef0=np.inf), ValueError, "coef0 must be finite"),
+        (lambda: CallableKernel(3), TypeError, "must be callable"),
+    ],
+)
+def test_bad_parameters(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_bad_blocks():
+    with pytest.raises(ValueError, match="A has 2, B has 3"):
+        Linear()(np.ones((2, 2)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"A must have two dimensions.*reshape\(1, -1\)"):
+        RBF()(np.ones(3))
+    with pytest.raises(TypeError, match="B must hold real numbers, not complex128"):
+        RBF()(np.ones((1, 1)), np.ones((1, 1), dtype=complex))
+    with pytest.raises(TypeError, match="A must hold real numbers"):
+        Linear()(np.array([["a"]]))
+
+
+def test_resolve_names():
+    X = np.array([[0.0, 2.0], [4.0, 6.0]])
+    assert resolve_kernel("linear", gamma="scale", degree=3, coef0=0.0, X=X) == Linear()
+    assert resolve_kernel("rbf", gamma="auto", degree=3, coef0=0.0, X=X) == RBF(0.5)
+    assert resolve_kernel("rbf", gamma="scale", degree=3, coef0=0.0, X=X) == RBF(1 / (2 * 5.0))
+    assert resolve_kernel("poly", gamma=0.3, degree=2, coef0=1, X=X) == Polynomial(2, 0.3, 1.0)
+    assert resolve_kernel(RBF(0.1), gamma=5.0, degree=3, coef0=0.0, X=X) == RBF(0.1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: X,
+        lambda X: np.asfortranarray(X),
+        lambda X: X.astype(np.float32),
+        lambda X: sparse.csr_matrix(X),
+        lambda X: sparse.csr_array(X.astype(np.float32)),
+        lambda X: np.rint(X * 5).astype(np.int32),
+        lambda X: np.full_like(X, 2.0),
+        lambda X: X.tolist(),
+    ],
+    ids=["C", "F", "float32", "csr", "csr float32", "int", "constant", "list"],
+)
+def test_gamma_scale_is_that_of_scikit_learn(make):
+    rng = np.random.default_rng(5)
+    X = rng.normal(loc=2, size=(60, 3))
+    X[rng.random(X.shape) < 0.5] = 0
+    given = make(X)
+    peer = SVC(gamma="scale").fit(given, rng.integers(2, size=60))
+    assert resolve_kernel("rbf", gamma="scale", X=given).gamma == pytest.approx(peer._gamma, rel=1e-5)
+
+
+def test_gamma_scale_sums_duplicate_entries():
+    doubled = sparse.csr_array((np.array([1.0, 1.0]), np.array([0, 0]), np.array([0, 2, 2])), shape=(2, 1))
+    assert resolve_kernel("rbf", gamma="scale", X=doubled) == RBF(1.0)  # entries 2 and 0: variance 1
+    assert doubled.nnz == 2
+
+
+def test_gamma_scale_far_from_the_origin_and_without_a_copy():
+    X = np.random.default_rng(0).normal(size=(200_000, 20)).astype(np.float32)
+    tracemalloc.start()
+    gamma = resolve_kernel("rbf", gamma="scale", X=X).gamma
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert gamma == pytest.approx(1 / (20 * X.astype(float).var()), rel=1e-9)
+    assert peak < X.nbytes
+    far = np.array([[1e8], [1e8 + 2]])
+    assert resolve_kernel("rbf", gamma="scale", X=far) == RBF(1.0)
+
+
+def test_callables_are_wrapped_and_checked():
+    def overlap(A, B):
+        return np.minimum(A[:, None, :], B[None, :, :]).sum(axis=2)
+
+    A = np.random.default_rng(0).random((70, 3))
+    kernel = resolve_kernel(overlap, X=A)
+    assert isinstance(kernel, CallableKernel)
+    np.testing.assert_allclose(kernel(A, A[:4]), overlap(A, A[:4]))
+    np.testing.assert_allclose(kernel.diag(A), A.sum(axis=1))
+    assert kernel.diag(A[:0]).shape == (0,)
+    assert kernel == resolve_kernel(overlap, X=A)
+    assert kernel(A.astype(np.float32)).dtype == np.float32
+    assert CallableKernel(lambda A, B: sparse.csr_array(A @ B.T))(A).shape == (70, 70)
+    assert CallableKernel(lambda A, B: np.ones((len(A), len(B)), dtype=int))(A).dtype == np.float64
+
+
+def test_callable_mistakes_are_named():
+    def lopsided(A, B):
+        return A @ A.T
+
+    def holey(A, B):
+        return np.where(np.arange(len(B)) == 1, np.nan, 1.0) * np.ones((len(A), 1))
+
+    A, B = np.ones((3, 2)), np.ones((4, 2))
+    with pytest.raises(ValueError, match=r"lopsided returned shape \(3, 3\).*must return shape \(3, 4\)"):
+        CallableKernel(lopsided)(A, B)
+    with pytest.raises(ValueError, match=r"holey returned nan at row 0, column 1 .*\(3, 4\).*finite"):
+        CallableKernel(holey)(A, B)
+    with pytest.raises(TypeError, match="returned complex128 values"):
+        CallableKernel(lambda A, B: np.ones((3, 4), dtype=complex))(A, B)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernel": "gauss"}, ValueError, "unknown kernel 'gauss'; choose one of linear, poly, rbf"),
+        ({"kernel": None}, TypeError, "kernel must be one of linear, poly, rbf.*not None"),
+        ({"kernel": RBF}, TypeError, r"not the class RBF; write kernel=RBF\(\.\.\.\)"),
+        ({"kernel": "rbf", "gamma": "wide"}, ValueError, "unknown gamma 'wide'; choose 'scale', 'auto'"),
+        ({"kernel": "rbf", "gamma": -1}, ValueError, "gamma must be positive, not -1"),
+        ({"kernel": "rbf", "gamma": None}, TypeError, "gamma must be .*positive number, not None"),
+        ({"kernel": "rbf", "gamma": True}, TypeError, "gamma must be a number, not True"),
+        ({"kernel": "poly", "degree": -1}, ValueError, "degree must be at least 0"),
+    ],
+)
+def test_resolve_refuses_by_name(options, error, message):
+    with pytest.raises(error, match=message):
+        resolve_kernel(**options, X=np.ones((3, 2)))

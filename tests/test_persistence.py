@@ -1,0 +1,416 @@
+"""Model files: what is saved comes back the same, and nothing else comes back at all."""
+
+import json
+import os
+import struct
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import separatrix as sx
+from separatrix import kernels, persistence
+from separatrix.persistence import ModelFileError, _container, atomic_write
+from separatrix.persistence._values import decode, encode
+
+
+@pytest.fixture
+def path(tmp_path):
+    yield tmp_path / "model.sx"
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+def final_step(model):
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def assert_same(first, second):
+    """Equal in value, type, dtype and memory order."""
+    assert type(first) is type(second)
+    if isinstance(first, np.ndarray):
+        assert first.dtype == second.dtype
+        assert first.shape == second.shape
+        assert first.flags.f_contiguous == second.flags.f_contiguous
+        assert second.flags.writeable
+        np.testing.assert_array_equal(first, second)
+    elif sparse.issparse(first):
+        for part in ("data", "indices", "indptr"):
+            assert_same(getattr(first, part), getattr(second, part))
+        assert first.shape == second.shape
+    elif isinstance(first, list | tuple):
+        assert len(first) == len(second)
+        for left, right in zip(first, second, strict=True):
+            assert_same(left, right)
+    elif isinstance(first, dict):
+        assert_same(list(first.items()), list(second.items()))
+    else:
+        assert first == second or (first != first and second != second)
+
+
+def assert_round_trip(model, X, path):
+    """Save, load, and compare everything a user can see."""
+    sx.save(model, path)
+    loaded = sx.load(path)
+    assert type(loaded) is type(model)
+    before, after = final_step(model), final_step(loaded)
+    assert_same(before.get_params(deep=False), after.get_params(deep=False))
+    public = {name for name in vars(before) if name.endswith("_") and not name.startswith("_")}
+    assert public == {name for name in vars(after) if name.endswith("_")}
+    for name in public:
+        assert_same(getattr(before, name), getattr(after, name))
+    assert str(before.certificate_) == str(after.certificate_)
+    assert_same(model.predict(X), loaded.predict(X))
+    assert_same(model.decision_function(X), loaded.decision_function(X))
+    return loaded
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "joint"])
+@pytest.mark.parametrize("keep", ["best", "last", "average"])
+@pytest.mark.parametrize("cls", [sx.Perceptron, sx.KernelPerceptron])
+def test_every_mode(three_classes, path, cls, multiclass, keep):
+    X, y = three_classes
+    model = cls(multiclass=multiclass, keep=keep, margin=0.5, max_iter=20, tol=None).fit(X, y)
+    assert_round_trip(model, X, path)
+
+
+@pytest.mark.parametrize("cls", [sx.Perceptron, sx.KernelPerceptron])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "make", [np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix, sparse.csr_array]
+)
+def test_every_kind_of_data(separable, path, cls, dtype, make):
+    X, y = separable
+    X = make(X.astype(dtype))
+    assert_round_trip(cls().fit(X, y), X, path)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes"]),
+        np.array(["no", "yes, «ja»\n"], dtype=object),
+        np.array([-1.0, 1.0], dtype=np.float32),
+        np.array([False, True]),
+        np.array([3, 2**40]),
+        np.array([1, 2], dtype=np.uint8),
+    ],
+    ids=["text", "objects", "float32", "bool", "int64", "uint8"],
+)
+def test_every_kind_of_label(separable, path, labels):
+    X, y = separable
+    assert_round_trip(sx.Perceptron().fit(X, labels[y]), X, path)
+
+
+@pytest.mark.parametrize(
+    "weights", ["balanced", {0: 1.0, 1: 2.5}, {np.int64(0): 1, np.int64(1): np.float32(2)}], ids=str
+)
+def test_class_weights_keep_the_types_of_their_keys(separable, path, weights):
+    X, y = separable
+    assert_round_trip(sx.Perceptron(class_weight=weights).fit(X, y), X, path)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "rbf",
+        "linear",
+        "poly",
+        kernels.RBF(gamma=0.5),
+        kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0),
+        kernels.Linear(),
+    ],
+    ids=str,
+)
+def test_every_kernel(separable, path, kernel):
+    X, y = separable
+    assert_round_trip(sx.KernelPerceptron(kernel=kernel).fit(X, y), X, path)
+
+
+def test_pipeline_and_names(three_classes, path):
+    pandas = pytest.importorskip("pandas")
+    X, y = three_classes
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = make_pipeline(StandardScaler(), sx.Perceptron(margin=1.0)).fit(frame, y)
+    loaded = assert_round_trip(model, frame, path)
+    assert_same(model[0].scale_, loaded[0].scale_)
+    assert list(loaded.feature_names_in_) == ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        (1, 2.5, None),
+        [{"a": [1, (2,)]}, {1: "b", "1": "c", None: True}],
+        [
+            {"pass": 1, "loss": 0.5, "none": None, "ok": True},
+            {"pass": 2, "loss": 0.25, "none": None, "ok": False},
+        ],
+        [{"pass": 1}, {"pass": 2.0}],
+        [{"none": None}, {"none": None}],
+        [{}, {}],
+        [],
+        np.float32(0.1),
+        np.float64("inf"),
+        np.array(3.0),
+        np.zeros((0, 3)),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array([["a", "bcd"], ["", "e"]]),
+        np.array(["text", 1, None, 2.5, (1, 2)], dtype=object),
+        10**30,
+    ],
+    ids=repr,
+)
+def test_every_kind_of_value(value):
+    tensors = {}
+    described = json.dumps(encode(value, "key", tensors), allow_nan=False)
+    assert_same(value, decode(json.loads(described), tensors))
+
+
+@pytest.mark.parametrize("keep", ["last", "average"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_loaded_model_learns_on(three_classes, path, method, keep):
+    X, y = three_classes
+    model = sx.Perceptron(warm_start=True, keep=keep, max_iter=5, tol=None).fit(X, y)
+    sx.save(model, path)
+    loaded = sx.load(path)
+    getattr(model, method)(X[::-1], y[::-1])
+    getattr(loaded, method)(X[::-1], y[::-1])
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+
+
+def test_a_long_history_stays_small(separable, path):
+    X, y = separable
+    model = sx.Perceptron().fit(X, y)
+    model.history_ = [{**model.history_[0], "iteration": number} for number in range(100_000)]
+    sx.save(model, path)
+    assert path.stat().st_size < 100_000 * (8 * len(model.history_[0]) + 1)
+    assert sx.load(path).history_ == model.history_
+
+
+def test_sparsified_weights(three_classes, path):
+    X, y = three_classes
+    model = sx.Perceptron(max_iter=5, tol=None).fit(X, y).sparsify()
+    assert sparse.issparse(assert_round_trip(model, X, path).coef_)
+
+
+# ------------------------------------------------------------------------------------------ refused at saving
+
+
+class Subclass(sx.Perceptron):
+    pass
+
+
+def dot(first, second):
+    return first @ second.T
+
+
+@pytest.mark.parametrize(
+    ("build", "parts"),
+    [
+        (lambda: sx.KernelPerceptron(kernel=dot), ["'kernel'", "KernelPerceptron", "separatrix.kernels"]),
+        (lambda: sx.Perceptron(random_state=np.random.RandomState(0)), ["'random_state'", "set_params"]),
+        (lambda: Subclass(), ["Subclass"]),
+        (lambda: LogisticRegression(), ["LogisticRegression", "KernelPerceptron"]),
+        (lambda: make_pipeline(MinMaxScaler(), sx.Perceptron()), ["MinMaxScaler"]),
+        (lambda: make_pipeline(sx.Perceptron(), memory="cache"), ["memory"]),
+    ],
+)
+def test_what_no_file_can_keep(separable, path, build, parts):
+    model = build().fit(*separable)
+    path.write_bytes(b"old")
+    with pytest.raises(ModelFileError) as caught:
+        sx.save(model, path)
+    for part in [str(path), *parts]:
+        assert part in str(caught.value)
+    assert path.read_bytes() == b"old"
+
+
+def test_unfitted_models_are_refused(path):
+    with pytest.raises(NotFittedError):
+        sx.save(sx.Perceptron(), path)
+    assert not path.exists()
+
+
+# ----------------------------------------------------------------------------------------- refused at loading
+
+
+@pytest.fixture
+def saved(separable, path):
+    sx.save(sx.KernelPerceptron().fit(*separable), path)
+    return path
+
+
+def rewrite(path, change):
+    """Change a file's description and arrays, with a correct checksum, as a hostile writer could."""
+    with safe_open(path, framework="np") as container:
+        description = json.loads(container.metadata()["separatrix"])
+        tensors = {key: container.get_tensor(key) for key in container.keys()}  # noqa: SIM118
+    change(description, tensors)
+    _container.write_container(str(path), tensors, description)
+
+
+def test_every_cut_is_noticed(saved):
+    whole = saved.read_bytes()
+    for length in [*range(0, len(whole), max(1, len(whole) // 60)), len(whole) - 1]:
+        saved.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match=r"model\.sx"):
+            sx.load(saved)
+    saved.write_bytes(whole + b"\0")
+    with pytest.raises(ModelFileError):
+        sx.load(saved)
+
+
+def test_every_changed_byte_is_noticed(saved):
+    whole = saved.read_bytes()
+    for position in range(0, len(whole), max(1, len(whole) // 200)):
+        saved.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        with pytest.raises(ModelFileError, match=r"model\.sx"):
+            sx.load(saved)
+
+
+def test_a_header_that_promises_too_much(saved):
+    header = json.dumps({"t": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}}).encode()
+    saved.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(ModelFileError):
+        sx.load(saved)
+    saved.write_bytes(struct.pack("<Q", 2**63) + header)
+    with pytest.raises(ModelFileError):
+        sx.load(saved)
+
+
+def test_foreign_safetensors(path):
+    save_file({"weights": np.zeros(3)}, path)
+    with pytest.raises(ModelFileError, match="not of separatrix"):
+        sx.load(path)
+
+
+def test_no_such_file(path):
+    with pytest.raises(FileNotFoundError, match=r"model\.sx"):
+        sx.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d, t: d.update(format=99), "pip install --upgrade"),
+        (lambda d, t: d.pop("format"), "description"),
+        (lambda d, t: d.pop("model"), "model"),
+        (lambda d, t: d["model"].update({"class": "Popen"}), "'Popen'"),
+        (lambda d, t: d["model"]["parameters"].update(later=1), "later"),
+        (lambda d, t: d["model"]["parameters"].update(kernel={"kernel": ["Kernel", {"map": {}}]}), "load"),
+        (
+            lambda d, t: d["model"]["parameters"].update(kernel={"kernel": ["resolve_kernel", {"map": {}}]}),
+            "kernel",
+        ),
+        (lambda d, t: d["model"]["parameters"].update(kernel={"pickle": "gASV"}), "'pickle'"),
+        (lambda d, t: d["model"]["parameters"].update(kernel={}), "unknown kind"),
+        (lambda d, t: d["model"]["fitted"].update(__class__=1), "__class__"),
+        (lambda d, t: d["model"]["fitted"].update(predict=1), "'predict'"),
+        (lambda d, t: d["model"]["fitted"].update(_secret_=1), "_secret_"),
+        (lambda d, t: d["model"]["fitted"].pop("n_features_in_"), "n_features_in_"),
+        (lambda d, t: d["model"]["fitted"].update(n_features_in_=50), "columns"),
+        (
+            lambda d, t: d["model"]["fitted"].update(certificate_={"certificate": {"map": {"status": "x"}}}),
+            "status",
+        ),
+        (lambda d, t: t.update({"model.dual_coef_": t["model.dual_coef_"][:, 1:]}), "dual_coef_"),
+        (lambda d, t: t.pop("model.dual_coef_"), "dual_coef_"),
+        (
+            lambda d, t: d["model"]["fitted"].update(
+                classes_={"strings": {"values": ["a"] * 9, "width": 10**9, "shape": [9]}}
+            ),
+            "too large",
+        ),
+    ],
+)
+def test_hostile_or_newer_content(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        sx.load(saved)
+    assert str(saved) in str(caught.value)
+
+
+def test_hidden_state_is_checked(separable, path):
+    sx.save(sx.Perceptron(keep="average").fit(*separable), path)
+    rewrite(path, lambda d, t: t.update({"model._average_state.drift_intercepts": np.zeros(0)}))
+    with pytest.raises(ModelFileError, match="_average_state"):
+        sx.load(path)
+
+
+def test_sparse_support_vectors_are_checked(separable, path):
+    X, y = separable
+    sx.save(sx.KernelPerceptron().fit(sparse.csr_matrix(X), y), path)
+    rewrite(path, lambda d, t: t["model.support_vectors_.indices"].fill(10**6))
+    with pytest.raises(ModelFileError):
+        sx.load(path)
+
+
+# ------------------------------------------------------------------------------------------- writing files
+
+
+def test_a_failing_write_leaves_the_old_file(separable, path, monkeypatch):
+    def full(tensors, name, metadata):
+        with open(name, "wb") as file:
+            file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", full)
+    path.write_bytes(b"old")
+    with pytest.raises(OSError, match="No space"):
+        sx.save(sx.Perceptron().fit(*separable), path)
+    assert path.read_bytes() == b"old"
+
+
+def test_interrupted_write(path):
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), atomic_write(path) as temporary:
+        with open(temporary, "w") as file:
+            file.write("new")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+
+
+def test_permissions_and_links(path, tmp_path):
+    path.write_text("old")
+    path.chmod(0o640)
+    link = tmp_path / "link.sx"
+    link.symlink_to(path)
+    with atomic_write(link) as temporary, open(temporary, "w") as file:
+        file.write("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="needs a device file")
+def test_devices_are_not_replaced(separable):
+    with pytest.raises(OSError, match="regular file"):
+        sx.save(sx.Perceptron().fit(*separable), "/dev/null")
+
+
+def test_no_directory(separable, tmp_path):
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        sx.save(sx.Perceptron().fit(*separable), tmp_path / "none" / "model.sx")
+
+
+def test_every_public_model_can_be_saved():
+    """A new family is not complete before it is listed here."""
+    from sklearn.base import ClassifierMixin
+
+    public = [getattr(sx, name) for name in sx.__all__]
+    models = {
+        item.__name__ for item in public if isinstance(item, type) and issubclass(item, ClassifierMixin)
+    }
+    assert models
+    assert models <= set(persistence.MODELS)

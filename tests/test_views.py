@@ -1,0 +1,95 @@
+"""Every view gives the same answers, without copies of float input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from separatrix.data.memory import CsrView, view_of
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(-4, 5, size=(57, 6)).astype(float)
+X[RNG.random(X.shape) < 0.5] = 0
+W, R, S = RNG.standard_normal((3, 6)), RNG.standard_normal((57, 2)), RNG.random(57)
+
+
+def wide(A):
+    A = sparse.csr_array(A)
+    A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
+    return A
+
+
+VIEWS = {
+    "C": X,
+    "Fortran": np.asfortranarray(X),
+    "strided": np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": X[::-1, ::-1].copy()[::-1, ::-1],
+    "float32": X.astype(np.float32),
+    "int8": X.astype(np.int8),
+    "int64": X.astype(np.int64),
+    "big-endian": X.astype(">f8"),
+    "csr": sparse.csr_array(X),
+    "csr matrix float32": sparse.csr_matrix(X.astype(np.float32)),
+    "csr 64-bit": wide(X),
+    "csr int": sparse.csr_array(X.astype(np.int32)),
+}
+
+
+@pytest.fixture(params=[1 << 20, 500])
+def block_bytes(request, monkeypatch):
+    monkeypatch.setattr("separatrix.data.memory.BLOCK_BYTES", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_products(name, block_bytes):
+    view = view_of(VIEWS[name])
+    assert view.shape == X.shape
+    assert view.dtype == (np.float32 if "float32" in name else np.float64)
+    assert_allclose(view.scores(W, [1.0, 2.0, 3.0]), X @ W.T + [1.0, 2.0, 3.0], rtol=1e-12)
+    assert_allclose(view.transposed(R), X.T @ R, rtol=1e-12, atol=1e-12)
+    assert_allclose(view.gram(), X.T @ X, rtol=1e-6)
+    assert_allclose(view.gram(S), (X.T * S) @ X, rtol=1e-12, atol=1e-12)
+    assert_allclose(view.row_norms(), np.square(X).sum(axis=1), rtol=1e-12)
+    assert view.map_sum(lambda rows, block: block.sum()) == X.sum()
+    rows = np.array([5, 0, 56, 5])
+    taken = view.take(rows)
+    assert_array_equal(taken.toarray() if sparse.issparse(taken) else taken, X[rows])
+    assert taken.dtype == view.dtype
+    assert [rows for rows, _ in view.blocks()][-1].stop == 57
+
+
+@pytest.mark.parametrize("name", ["C", "Fortran", "strided", "float32"])
+def test_float_blocks_are_no_copies(name):
+    view = view_of(VIEWS[name])
+    assert all(np.shares_memory(block, VIEWS[name]) for _, block in view.blocks())
+    assert view.array is VIEWS[name]
+
+
+def test_rows_in_place():
+    assert {name for name, data in VIEWS.items() if view_of(data).rows_in_place} == {
+        "C",
+        "reversed" if VIEWS["reversed"].strides[1] == 8 else "C",
+        "float32",
+        "csr",
+        "csr matrix float32",
+        "csr 64-bit",
+    }
+
+
+@pytest.mark.parametrize("damage", ["index", "negative", "indptr", "short"])
+def test_damaged_csr_is_refused(damage):
+    A = sparse.csr_array(X)
+    A.indices, A.indptr, A.data = A.indices.copy(), A.indptr.copy(), A.data.copy()
+    if damage == "index":
+        A.indices[3] = 6
+    elif damage == "negative":
+        A.indices[3] = -1
+    elif damage == "indptr":
+        A.indptr[4] = A.indptr[-1] + 5
+    else:
+        A.data = A.data[:-1]
+    with pytest.raises(ValueError, match="damaged CSR"):
+        CsrView(A)
