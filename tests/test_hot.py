@@ -73,17 +73,14 @@ def test_shuffle_is_fair():
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1000, 1001])
-@pytest.mark.parametrize(("block", "group"), [(1, 1), (4, 3), (16, 16), (5000, 2)])
-def test_shuffle_blocks(n, block, group):
+@pytest.mark.parametrize("block", [1, 4, 16, 5000])
+def test_shuffle_blocks(n, block):
     samples = np.arange(n, dtype=np.int64) * 3 + 1
-    order, fetch = np.zeros_like(samples), np.full_like(samples, -1)
-    _hot.shuffle_blocks(samples, order, fetch, block, group, 99)
-    assert_array_equal(np.sort(order), samples)
-    assert np.isin(fetch, samples).all()
-    # Groups hold whole blocks.
-    if n % (block * group) == 0:
-        for part in order.reshape(-1, block * group):
-            assert len(np.unique((part - 1) // 3 // block)) == group
+    order = np.zeros_like(samples)
+    ids, expected_state = shuffle(range(-(-n // block)), 99)
+    state = _hot.shuffle_blocks(samples, order, block, 99)
+    assert_array_equal(order, np.concatenate([samples[b * block : (b + 1) * block] for b in ids]))
+    assert state == expected_state
 
 
 def test_blocks_are_used_for_large_data_and_learn_as_well(monkeypatch):
@@ -93,7 +90,6 @@ def test_blocks_are_used_for_large_data_and_learn_as_well(monkeypatch):
     order = np.argsort(y, kind="stable")  # sorted by class, the hard case for blocks
     monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
     monkeypatch.setattr(_order, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(_order, "GROUP_BYTES", 1 << 14)
     model = Perceptron(max_iter=20, tol=None).fit(X[order], y[order])
     assert model.score(X, y) > 0.88
     s = rng.integers(0, 3, 4000)
@@ -108,3 +104,20 @@ def test_row_hashes():
     assert_array_equal(_order.row_hashes(view_of(sparse.csr_array(X))), dense)
     assert_array_equal(_order.row_hashes(view_of(X.astype(np.float32))), dense)
     assert_array_equal(_order.row_hashes(view_of(X.astype(int))), dense)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, np.asfortranarray])
+def test_threads_change_nothing(layout, monkeypatch):
+    monkeypatch.setattr("separatrix.solvers.perceptron._THREAD_BYTES", 0)
+    monkeypatch.setattr("separatrix.solvers.perceptron._CHUNK_BYTES", 1 << 12)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 9)), rng.integers(0, 3, 2000)
+    for name in ("ovr", "ovo", "joint"):
+        fits = [
+            Perceptron(multiclass=name, max_iter=6, tol=None, n_jobs=n).fit(layout(X), y)
+            for n in (1, 2, None)
+        ]
+        for other in fits[1:]:
+            assert_array_equal(other.coef_, fits[0].coef_)
+            errors = [[h["training_errors"] for h in fit.history_] for fit in (other, fits[0])]
+            assert errors[0] == errors[1]

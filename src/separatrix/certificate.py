@@ -103,10 +103,7 @@ class Certificate:
             f'<tr><th style="text-align:left">{escape(name)}</th><td>{escape(value)}</td></tr>'
             for name, value in [("status", self.status), *self._facts()]
         )
-        return (
-            f"<table><caption>{escape(self.message or self.status)}</caption>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        return f"<table><caption>{escape(self.message or self.status)}</caption><tbody>{rows}</tbody></table>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields by name, ready for JSON."""

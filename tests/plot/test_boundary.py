@@ -1,5 +1,7 @@
 """Pictures of decision regions: what is drawn, for which input, and what is said about it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Perceptron as ScikitPerceptron
 from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -16,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from separatrix import plot
+from separatrix import KernelPerceptron, Perceptron, plot
 
 
 class RidgeWithMargin(RidgeClassifier):
@@ -270,3 +272,36 @@ def test_bad_input():
         plot.boundary(model, pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), [0, 1])
     with pytest.raises(NotFittedError):
         plot.boundary(RidgeClassifier(), X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "joint"])
+def test_perceptrons_of_every_coding(iris, multiclass):
+    X, y = iris.data.iloc[:, [2, 3]], iris.target_names[iris.target]
+    perceptron = Perceptron(multiclass=multiclass, margin=0.5, max_iter=20, tol=None)
+    model = make_pipeline(StandardScaler(), perceptron)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    ax = plot.boundary(model, X, y, resolution=80)
+    assert "boundary" in legend_texts(ax)
+    assert set(np.unique(ax.images[0].get_array())) == {0, 1, 2}
+    assert ("claimed by none or several" in legend_texts(ax)) == (multiclass == "ovr")
+
+
+def test_binary_perceptron_with_a_margin_shows_it(iris):
+    X, y = iris.data.to_numpy()[:100, :2], iris.target.to_numpy()[:100]
+    model = Perceptron(margin=2.0).fit(X, y)
+    texts = legend_texts(plot.boundary(model, X, y, resolution=50))
+    assert texts[-2:] == ["boundary", "score = ±2 (margin)"]
+
+
+def test_kernel_perceptron_bends_its_boundary():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.where((X**2).sum(axis=1) > 1.2, "outside", "inside")
+    model = KernelPerceptron(kernel="rbf", gamma=1.0).fit(X, y)
+    ax = plot.boundary(model, X, y, resolution=60)
+    (line,) = [mark for mark in ax.collections if hasattr(mark, "levels")]
+    radii = np.linalg.norm(line.get_paths()[0].vertices, axis=1)
+    assert radii.min() > 0.6
+    assert radii[radii < 2].size > 30

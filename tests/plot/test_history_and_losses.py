@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from separatrix import plot
+from separatrix import KernelPerceptron, Perceptron, plot
 from separatrix.losses import LOSSES
 
 
@@ -44,7 +44,7 @@ def test_counts_above_and_criterion_below(tmp_path):
     np.testing.assert_array_equal(drawn["mistakes in the pass"].get_xdata(), np.arange(1, 7))
     np.testing.assert_array_equal(drawn["mistakes in the pass"].get_ydata(), 20 - np.arange(6))
     np.testing.assert_array_equal(drawn["margin errors in the pass"].get_ydata(), 30 - np.arange(6))
-    np.testing.assert_array_equal(drawn["training errors"].get_ydata(), [13, 12, 11, 10, 11, 12])
+    np.testing.assert_array_equal(drawn["errors at the pass's end"].get_ydata(), [13, 12, 11, 10, 11, 12])
     assert lines(lower)["criterion J"].get_ydata()[-1] == 0.5
     assert legend_texts(upper)[-1] == "fewest, after pass 4: 10"
     path = tmp_path / "convergence.png"
@@ -126,3 +126,17 @@ def test_import_is_light_and_the_missing_extra_is_named():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == 'plots need matplotlib: pip install "separatrix[plot]"\n'
+
+
+@pytest.mark.parametrize(
+    "model", [Perceptron(), Perceptron(keep="last"), KernelPerceptron(gamma=0.5)], ids=repr
+)
+def test_real_fits_have_a_picture(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=200) > 0).astype(int)
+    ax = plot.convergence(model.fit(X, y))
+    mistakes = lines(ax)["mistakes in the pass"]
+    assert len(mistakes.get_xdata()) == model.n_iter_
+    assert mistakes.get_ydata()[0] == model.history_[0]["mistakes"]
+    assert len(ax.figure.axes) == 2

@@ -9,6 +9,7 @@ namespace {
 
 #if defined(SEPARATRIX_X86_SETS)
 bool runs_v3() {
+    // The level also allows f16c, lzcnt and movbe, which every processor with AVX2, FMA and BMI2 has.
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }

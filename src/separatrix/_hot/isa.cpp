@@ -1,6 +1,8 @@
 // Compiled once per instruction set, with SEPARATRIX_ISA naming the namespace. Only code from the
 // unnamed namespaces of rows.hpp and perceptron.hpp is used here: an inline function shared with
 // another translation unit could otherwise be linked in the wider instruction set for all.
+#include <type_traits>
+
 #include "kernels.hpp"
 #include "perceptron.hpp"
 
@@ -8,30 +10,39 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-template <class Rows, class T = typename Rows::value_type>
-std::int64_t perceptron(const Rows& rows, PerceptronState<T>& state, const Visits& visits) {
-    if (state.scale) return PerceptronPass<true, Rows>(rows, state).run(visits);
-    return PerceptronPass<false, Rows>(rows, state).run(visits);
+template <class T>
+DenseRows<T> rows_of(const DenseArray<T>& a) { return {a.data, a.row_stride, a.n_features}; }
+template <class T, class Index>
+CsrRows<T, Index> rows_of(const CsrArray<T, Index>& a) { return {a.data, a.indices, a.indptr, a.n_features}; }
+
+template <class T, class Array>
+std::int64_t learn(const Array& array, PerceptronState<T>& state, const Visits& visits) {
+    const auto rows = rows_of(array);
+    using Rows = std::remove_const_t<decltype(rows)>;
+    if (state.scale) return PerceptronPass<true, 0, Rows>(rows, state).run(visits);
+    if (state.columns == 1) return PerceptronPass<false, 1, Rows>(rows, state).run(visits);
+    return PerceptronPass<false, 0, Rows>(rows, state).run(visits);
 }
+
+template <class T, class Array>
+void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits) {
+    judge(rows_of(array), state, visits);
+}
+
+template <class T, class Array>
+constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>};
 
 template <class T>
-std::int64_t dense(const DenseArray<T>& a, PerceptronState<T>& state, const Visits& visits) {
-    return perceptron(DenseRows<T>{a.data, a.row_stride, a.n_features}, state, visits);
-}
-
-template <class T, class Index>
-std::int64_t csr(const CsrArray<T, Index>& a, PerceptronState<T>& state, const Visits& visits) {
-    return perceptron(CsrRows<T, Index>{a.data, a.indices, a.indptr, a.n_features}, state, visits);
-}
+constexpr Kernels<T> all_kernels = {
+    row_kernels<T, DenseArray<T>>,
+    row_kernels<T, CsrArray<T, std::int32_t>>,
+    row_kernels<T, CsrArray<T, std::int64_t>>,
+};
 
 #define SEPARATRIX_TEXT(x) #x
 #define SEPARATRIX_NAME(x) SEPARATRIX_TEXT(x)
 
-const KernelSet table = {
-    SEPARATRIX_NAME(SEPARATRIX_ISA),
-    {dense<float>, csr<float, std::int32_t>, csr<float, std::int64_t>},
-    {dense<double>, csr<double, std::int32_t>, csr<double, std::int64_t>},
-};
+const KernelSet table = {SEPARATRIX_NAME(SEPARATRIX_ISA), all_kernels<float>, all_kernels<double>};
 
 }  // namespace
 

@@ -23,11 +23,22 @@ struct CsrArray {
 };
 
 
+// The loops over one kind of rows.
+template <class T, class Rows>
+struct RowKernels {
+    std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, const Visits&);
+    void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
+};
+
 template <class T>
 struct Kernels {
-    std::int64_t (*perceptron_dense)(const DenseArray<T>&, PerceptronState<T>&, const Visits&);
-    std::int64_t (*perceptron_csr32)(const CsrArray<T, std::int32_t>&, PerceptronState<T>&, const Visits&);
-    std::int64_t (*perceptron_csr64)(const CsrArray<T, std::int64_t>&, PerceptronState<T>&, const Visits&);
+    RowKernels<T, DenseArray<T>> dense;
+    RowKernels<T, CsrArray<T, std::int32_t>> csr32;
+    RowKernels<T, CsrArray<T, std::int64_t>> csr64;
+
+    const auto& of(const DenseArray<T>&) const { return dense; }
+    const auto& of(const CsrArray<T, std::int32_t>&) const { return csr32; }
+    const auto& of(const CsrArray<T, std::int64_t>&) const { return csr64; }
 };
 
 struct KernelSet {

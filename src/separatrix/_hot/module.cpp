@@ -36,88 +36,126 @@ using Order = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::dev
 template <class T>
 T* pointer(const std::optional<Array<T>>& array) { return array ? array->data() : nullptr; }
 
-// The Python solver holds the arrays that the state points into for as long as it holds this object.
 template <class T>
-struct BoundPerceptron {
-    PerceptronState<T> state{};
-};
+DenseArray<T> dense_rows(const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X) {
+    return {X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
+}
+
+template <class T, class Index>
+CsrArray<T, Index> csr_rows(const Array<const T>& data, const Array<const Index>& indices,
+                            const Array<const Index>& indptr, std::int64_t n_features) {
+    return {data.data(), indices.data(), indptr.data(), n_features};
+}
+
+template <class T, class Rows>
+std::int64_t run(PerceptronState<T>& state, const Rows& rows, const Visits& visits) {
+    nb::gil_scoped_release release;
+    return kernels<T>().of(rows).perceptron(rows, state, visits);
+}
+
+template <class T, class Rows>
+std::int64_t run(JudgeState<T>& state, const Rows& rows, const Visits& visits) {
+    nb::gil_scoped_release release;
+    kernels<T>().of(rows).judge(rows, state, visits);
+    return visits.end;
+}
+
+// run(rows, order, begin, end, budget, gathered) for both kinds of rows. The Python solver
+// holds the arrays that a state points into for as long as it holds the state.
+template <class T, class State>
+void def_run(nb::class_<State>& c) {
+    c.def("run_dense", [](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X,
+                          const Order& order, std::int64_t begin,
+                          std::int64_t end, std::int64_t budget, std::int64_t gathered) {
+        return run<T>(state, dense_rows(X),
+                      Visits{order.data(), begin, end, budget, gathered});
+    });
+    const auto def_csr = [&c]<class Index>(Index) {
+        c.def("run_csr", [](State& state, const Array<const T>& data, const Array<const Index>& indices,
+                            const Array<const Index>& indptr, std::int64_t n_features, const Order& order,
+                            std::int64_t begin, std::int64_t end,
+                            std::int64_t budget, std::int64_t gathered) {
+            return run<T>(state, csr_rows<T, Index>(data, indices, indptr, n_features),
+                          Visits{order.data(), begin, end, budget, gathered});
+        });
+    };
+    def_csr(std::int32_t{});
+    def_csr(std::int64_t{});
+}
 
 template <class T>
-void bind_perceptron(nb::module_& m, const char* name) {
-    using Bound = BoundPerceptron<T>;
-    nb::class_<Bound>(m, name)
-        .def("__init__",
-             [](Bound* self, const Array<const std::int32_t>& classes,
-                const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
-                const Array<const std::uint8_t>& wanted, const Array<T>& weights, const Array<T>& intercepts,
-                const std::optional<Array<double>>& drift,
-                const std::optional<Array<double>>& drift_intercepts, const Array<double>& clock,
-                double decay, double truncation, const std::optional<Array<double>>& scale,
-                const std::optional<Array<double>>& owed, const std::optional<Array<T>>& paid,
-                const Array<std::int64_t>& updates, const Array<double>& judged, const Array<double>& tally,
-                const Array<double>& remaining, const Array<T>& scores, bool joint, bool largest_wins,
-                bool fit_intercept, double eta, double margin) {
-                 new (self) Bound();
-                 PerceptronState<T>& s = self->state;
-                 s.classes = classes.data();
-                 s.row_weights = pointer(row_weights);
-                 s.codes = codes.data();
-                 s.wanted = wanted.data();
-                 s.n_classes = static_cast<std::int64_t>(codes.shape(0));
-                 s.columns = static_cast<std::int64_t>(codes.shape(1));
-                 s.total = static_cast<std::int64_t>(wanted.shape(1));
-                 s.joint = joint;
-                 s.largest_wins = largest_wins;
-                 s.fit_intercept = fit_intercept;
-                 s.eta = static_cast<T>(eta);
-                 s.margin = static_cast<T>(margin);
-                 s.weights = weights.data();
-                 s.intercepts = intercepts.data();
-                 s.drift = pointer(drift);
-                 s.drift_intercepts = pointer(drift_intercepts);
-                 s.clock = clock.data();
-                 s.decay = decay;
-                 s.truncation = truncation;
-                 s.scale = pointer(scale);
-                 s.owed = pointer(owed);
-                 s.paid = pointer(paid);
-                 s.updates = updates.data();
-                 s.judged = judged.data();
-                 s.tally = tally.data();
-                 s.remaining = remaining.data();
-                 s.scores = scores.data();
-             },
-             nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
-             "intercepts"_a, "drift"_a.none(), "drift_intercepts"_a.none(), "clock"_a, "decay"_a,
-             "truncation"_a, "scale"_a.none(), "owed"_a.none(), "paid"_a.none(), "updates"_a, "judged"_a,
-             "tally"_a, "remaining"_a, "scores"_a, "joint"_a, "largest_wins"_a, "fit_intercept"_a, "eta"_a,
-             "margin"_a)
-        .def("run_dense",
-             [](Bound& self, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, const Order& order,
-                const std::optional<Order>& fetch, std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered) {
-                 const DenseArray<T> rows{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
-                 const Visits visits{order.data(), fetch ? fetch->data() : nullptr, begin, end, budget, gathered};
-                 nb::gil_scoped_release release;
-                 return kernels<T>().perceptron_dense(rows, self.state, visits);
-             })
-        .def("run_csr",
-             [](Bound& self, const Array<const T>& data, const Array<const std::int32_t>& indices,
-                const Array<const std::int32_t>& indptr, std::int64_t n_features, const Order& order,
-                const std::optional<Order>& fetch, std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered) {
-                 const CsrArray<T, std::int32_t> rows{data.data(), indices.data(), indptr.data(), n_features};
-                 const Visits visits{order.data(), fetch ? fetch->data() : nullptr, begin, end, budget, gathered};
-                 nb::gil_scoped_release release;
-                 return kernels<T>().perceptron_csr32(rows, self.state, visits);
-             })
-        .def("run_csr",
-             [](Bound& self, const Array<const T>& data, const Array<const std::int64_t>& indices,
-                const Array<const std::int64_t>& indptr, std::int64_t n_features, const Order& order,
-                const std::optional<Order>& fetch, std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered) {
-                 const CsrArray<T, std::int64_t> rows{data.data(), indices.data(), indptr.data(), n_features};
-                 const Visits visits{order.data(), fetch ? fetch->data() : nullptr, begin, end, budget, gathered};
-                 nb::gil_scoped_release release;
-                 return kernels<T>().perceptron_csr64(rows, self.state, visits);
-             });
+void bind_perceptron(nb::module_& m, const std::string& suffix) {
+    using State = PerceptronState<T>;
+    nb::class_<State> learner(m, ("Perceptron" + suffix).c_str());
+    learner.def(
+        "__init__",
+        [](State* self, const Array<const std::int32_t>& classes,
+           const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
+           const Array<const std::uint8_t>& wanted, const Array<T>& weights, const Array<T>& intercepts,
+           const std::optional<Array<double>>& drift, const std::optional<Array<double>>& drift_intercepts,
+           const Array<double>& clock, double decay, double truncation,
+           const std::optional<Array<double>>& scale, const std::optional<Array<double>>& owed,
+           const std::optional<Array<T>>& paid, const Array<std::int64_t>& updates,
+           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores, bool joint,
+           bool fit_intercept, double eta, double margin) {
+            new (self) State{
+                .classes = classes.data(),
+                .row_weights = pointer(row_weights),
+                .codes = codes.data(),
+                .wanted = wanted.data(),
+                .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .joint = joint,
+                .fit_intercept = fit_intercept,
+                .eta = static_cast<T>(eta),
+                .margin = static_cast<T>(margin),
+                .weights = weights.data(),
+                .intercepts = intercepts.data(),
+                .drift = pointer(drift),
+                .drift_intercepts = pointer(drift_intercepts),
+                .clock = clock.data(),
+                .decay = decay,
+                .truncation = truncation,
+                .scale = pointer(scale),
+                .owed = pointer(owed),
+                .paid = pointer(paid),
+                .updates = updates.data(),
+                .tally = tally.data(),
+                .remaining = remaining.data(),
+                .scores = scores.data(),
+            };
+        },
+        nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
+        "intercepts"_a, "drift"_a.none(), "drift_intercepts"_a.none(), "clock"_a, "decay"_a, "truncation"_a,
+        "scale"_a.none(), "owed"_a.none(), "paid"_a.none(), "updates"_a, "tally"_a, "remaining"_a,
+        "scores"_a, "joint"_a, "fit_intercept"_a, "eta"_a, "margin"_a);
+    def_run<T>(learner);
+
+    using Judge = JudgeState<T>;
+    nb::class_<Judge> judge(m, ("Judge" + suffix).c_str());
+    judge.def(
+        "__init__",
+        [](Judge* self, const Array<const std::int32_t>& classes,
+           const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
+           const Array<const std::uint8_t>& wanted, const Array<const T>& weights,
+           const Array<const T>& intercepts, const Array<double>& errors, const Array<T>& scores,
+           bool largest_wins, double margin) {
+            new (self) Judge{
+                .classes = classes.data(),
+                .row_weights = pointer(row_weights),
+                .codes = codes.data(),
+                .wanted = wanted.data(),
+                .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .largest_wins = largest_wins,
+                .margin = static_cast<T>(margin),
+                .weights = weights.data(),
+                .intercepts = intercepts.data(),
+                .errors = errors.data(),
+                .scores = scores.data(),
+            };
+        },
+        nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
+        "intercepts"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
+    def_run<T>(judge);
 }
 
 }  // namespace
@@ -140,11 +178,11 @@ NB_MODULE(_hot, m) {
         shuffle(order.data(), static_cast<std::int64_t>(order.shape(0)), state);
         return state;
     });
-    m.def("shuffle_blocks", [](const Order& samples, const Indices& order, const Indices& fetch,
-                               std::int64_t block, std::int64_t group, std::uint64_t state) {
+    m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
+                               std::uint64_t state) {
         const auto count = static_cast<std::int64_t>(samples.shape(0));
         std::vector<std::int64_t> ids(static_cast<std::size_t>((count + block - 1) / block));
-        shuffle_blocks(samples.data(), count, order.data(), fetch.data(), ids.data(), block, group, state);
+        shuffle_blocks(samples.data(), count, order.data(), ids.data(), block, state);
         return state;
     });
     m.def("hash_rows", [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X,
@@ -155,6 +193,6 @@ NB_MODULE(_hot, m) {
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
         hash_rows(data.data(), indices.data(), indptr.data(), static_cast<std::int64_t>(out.shape(0)), out.data());
     });
-    bind_perceptron<float>(m, "PerceptronFloat32");
-    bind_perceptron<double>(m, "PerceptronFloat64");
+    bind_perceptron<float>(m, "Float32");
+    bind_perceptron<double>(m, "Float64");
 }

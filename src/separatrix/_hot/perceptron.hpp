@@ -7,9 +7,9 @@
 //     if y f(x) <= 0  or  y f(x) < b:                 w += eta y x
 //
 // A row of weight s is presented ceil(s) times in a row, the last time with the fractional step,
-// so that weight 2 is the same as the row twice. Where the weights are to be judged, a second set
-// of columns holds the weights of the last pass's end, and their errors are counted while the row
-// is in the cache: choosing the best pass costs no second reading of the data.
+// so that weight 2 is the same as the row twice. Judging counts the errors of fixed weights, those of
+// the last pass's end, over the same visits: beside the learning pass, while the rows are in the
+// shared cache, it costs no second reading of the data.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +23,33 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-template <bool PENALISED, class Rows, class T = typename Rows::value_type>
+constexpr std::int64_t AHEAD = 16;  // rows between the prefetch of a row and its visit
+
+template <class Rows>
+inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
+    if (at + AHEAD < visits.end) rows.prefetch(visits.row(at + AHEAD));
+}
+
+// COLUMNS: their number where it is known beforehand (one, the binary case), else 0.
+template <bool PENALISED, int COLUMNS, class Rows, class T = typename Rows::value_type>
 class PerceptronPass {
 public:
-    PerceptronPass(const Rows& rows, PerceptronState<T>& state) : rows_(rows), s_(state) {}
+    PerceptronPass(const Rows& rows, PerceptronState<T>& state)
+        : rows_(rows), s_(state), columns_(COLUMNS ? COLUMNS : state.columns) {}
 
     // Returns the position where it stopped: before the end only when the repeated presentations
     // of one heavy row used up the budget (s.remaining holds what is left of it).
     std::int64_t run(const Visits& visits) {
-        constexpr std::int64_t AHEAD = 16;
         std::int64_t budget = visits.budget;
         double& left = *s_.remaining;
         for (std::int64_t at = visits.begin; at < visits.end; ++at) {
-            if (visits.fetch) rows_.prefetch(visits.fetch[at]);
-            else if (at + AHEAD < visits.end) rows_.prefetch(visits.row(at + AHEAD));
+            prefetch(rows_, visits, at);
             const std::int64_t i = visits.row(at), sample = visits.order[at];
             const std::int64_t c = s_.classes[sample];
-            bool to_judge = false;
-            if (left <= 0) {
-                left = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
-                to_judge = s_.total > s_.columns;
-            }
+            if (left <= 0) left = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
             while (left > 0) {
                 const double weight = left < 1.0 ? left : 1.0;
                 score(i, c);
-                if (to_judge) judge(c, left);
-                to_judge = false;
                 const bool wrong = s_.joint ? learn_jointly(i, c, weight) : learn_columns(i, c, weight);
                 left -= weight;
                 *s_.clock += weight;
@@ -65,15 +66,19 @@ public:
 
 private:
     void score(std::int64_t i, std::int64_t c) {
-        const std::uint8_t* wanted = s_.wanted + c * s_.total;
+        if (COLUMNS == 1 && !PENALISED) {
+            s_.scores[0] = rows_.score(i, s_.weights, s_.intercepts[0], s_.margin);
+            return;
+        }
+        const std::uint8_t* wanted = s_.wanted + c * columns_;
         if (PENALISED && s_.truncation > 0)
-            for (std::int64_t k = 0; k < s_.columns; ++k)
+            for (std::int64_t k = 0; k < columns_; ++k)
                 if (wanted[k]) settle(i, k);
-        rows_.scores(i, s_.weights, s_.total, wanted, s_.scores);
+        rows_.scores(i, s_.weights, columns_, wanted, s_.scores);
         if (PENALISED)
-            for (std::int64_t k = 0; k < s_.columns; ++k)
+            for (std::int64_t k = 0; k < columns_; ++k)
                 s_.scores[k] = static_cast<T>(s_.scores[k] * s_.scale[k]);
-        for (std::int64_t k = 0; k < s_.total; ++k) s_.scores[k] += s_.intercepts[k];
+        for (std::int64_t k = 0; k < columns_; ++k) s_.scores[k] += s_.intercepts[k];
     }
 
     bool learn_jointly(std::int64_t i, std::int64_t c, double weight) {
@@ -82,8 +87,8 @@ private:
         double deepest = 0;
         bool wrong = false, mistaken = false;
         if (PENALISED)
-            for (std::int64_t k = 0; k < s_.columns; ++k) shrink(k, weight);
-        for (std::int64_t k = 0; k < s_.columns; ++k) {
+            for (std::int64_t k = 0; k < columns_; ++k) shrink(k, weight);
+        for (std::int64_t k = 0; k < columns_; ++k) {
             if (k == c) continue;
             // Among equal scores the first class wins.
             if (f[k] > own || (f[k] == own && k < c)) mistaken = true;
@@ -102,10 +107,10 @@ private:
     }
 
     bool learn_columns(std::int64_t i, std::int64_t c, double weight) {
-        const std::int8_t* codes = s_.codes + c * s_.columns;
-        const std::uint8_t* wanted = s_.wanted + c * s_.total;
+        const std::int8_t* codes = s_.codes + c * columns_;
+        const std::uint8_t* wanted = s_.wanted + c * columns_;
         bool any = false;
-        for (std::int64_t k = 0; k < s_.columns; ++k) {
+        for (std::int64_t k = 0; k < columns_; ++k) {
             if (!wanted[k]) continue;
             if (PENALISED) shrink(k, weight);
             const T m = codes[k] * s_.scores[k];
@@ -124,37 +129,16 @@ private:
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
         if (PENALISED)
-            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.total, k);
+            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, columns_, k);
         else
-            rows_.add(i, amount, s_.weights, s_.total, k);
+            rows_.add(i, amount, s_.weights, columns_, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;
-            rows_.add(i, weighted, s_.drift, s_.columns, k);
+            rows_.add(i, weighted, s_.drift, columns_, k);
             if (s_.fit_intercept) s_.drift_intercepts[k] += weighted;
         }
         ++s_.updates[k];
-    }
-
-    // Errors of the frozen columns on a row of the given weight.
-    void judge(std::int64_t c, double weight) {
-        const T* f = s_.scores + s_.columns;
-        if (s_.largest_wins) {
-            for (std::int64_t k = 0; k < s_.columns; ++k) {
-                if (k == c) continue;
-                if (f[k] > f[c] || (f[k] == f[c] && k < c) || f[k] + s_.margin > f[c]) {
-                    s_.judged[0] += weight;
-                    return;
-                }
-            }
-            return;
-        }
-        const std::int8_t* codes = s_.codes + c * s_.columns;
-        for (std::int64_t k = 0; k < s_.columns; ++k) {
-            if (codes[k] == 0) continue;
-            const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
-            if (mistaken || codes[k] * f[k] < s_.margin) s_.judged[k] += weight;
-        }
     }
 
     // Penalised weights are kept as scale * weights, so that shrinking them all costs one product.
@@ -164,7 +148,7 @@ private:
         s_.owed[k] += s_.truncation * weight;
         if (s_.scale[k] < 1e-9) {
             for (std::int64_t j = 0; j < rows_.n_features; ++j) {
-                T& w = s_.weights[rows_.position(j, s_.total, k)];
+                T& w = s_.weights[rows_.position(j, columns_, k)];
                 w = static_cast<T>(w * s_.scale[k]);
             }
             s_.scale[k] = 1.0;
@@ -175,7 +159,7 @@ private:
     // Tsuruoka, Tsujii and Ananiadou, 2009). The others pay at the end of the pass.
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
-        rows_.each(i, s_.total, k, [&](std::int64_t at) {
+        rows_.each(i, columns_, k, [&](std::int64_t at) {
             const double before = s_.weights[at], paid = s_.paid[at];
             double after = before;
             if (before > 0) {
@@ -190,9 +174,41 @@ private:
         });
     }
 
-    const Rows& rows_;
+    const Rows rows_;
     PerceptronState<T>& s_;
+    const std::int64_t columns_;
 };
+
+// Adds the errors of fixed weights over the visits to state.errors.
+template <class Rows, class T = typename Rows::value_type>
+void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
+    const std::int64_t columns = s.columns;
+    T* f = s.scores;
+    for (std::int64_t at = visits.begin; at < visits.end; ++at) {
+        prefetch(rows, visits, at);
+        const std::int64_t sample = visits.order[at], c = s.classes[sample];
+        const double weight = s.row_weights ? static_cast<double>(s.row_weights[sample]) : 1.0;
+        if (columns == 1) {
+            f[0] = rows.score(visits.row(at), s.weights, s.intercepts[0], s.margin);
+        } else {
+            rows.scores(visits.row(at), s.weights, columns, s.wanted + c * columns, f);
+            for (std::int64_t k = 0; k < columns; ++k) f[k] += s.intercepts[k];
+        }
+        if (s.largest_wins) {
+            bool wrong = false;
+            for (std::int64_t k = 0; k < columns; ++k)
+                wrong |= k != c && (f[k] > f[c] || (f[k] == f[c] && k < c) || f[k] + s.margin > f[c]);
+            if (wrong) s.errors[0] += weight;
+            continue;
+        }
+        const std::int8_t* codes = s.codes + c * columns;
+        for (std::int64_t k = 0; k < columns; ++k) {
+            if (codes[k] == 0) continue;
+            const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
+            if (mistaken || codes[k] * f[k] < s.margin) s.errors[k] += weight;
+        }
+    }
+}
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

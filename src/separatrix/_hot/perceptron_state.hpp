@@ -12,17 +12,14 @@ struct PerceptronState {
     const std::int32_t* classes;   // class number of each row
     const T* row_weights;          // null: all one
     const std::int8_t* codes;      // [n_classes][columns]: -1, 0 (takes no part), +1
-    const std::uint8_t* wanted;    // [n_classes][total]: scores that a row of this class needs
-    std::int64_t n_classes;
-    std::int64_t columns;          // columns that learn
-    std::int64_t total;            // columns, twice as many when a frozen copy is judged
+    const std::uint8_t* wanted;    // [n_classes][columns]: scores that a row of this class needs
+    std::int64_t columns;          // how many binary problems, or classes if joint
     bool joint;
-    bool largest_wins;             // judge by the largest score; else each column by its sign
     bool fit_intercept;
     T eta, margin;
     // learnt
     T* weights;                    // laid out as the rows want it
-    T* intercepts;                 // [total]
+    T* intercepts;                 // [columns]
     double* drift;                 // null, or sum of clock * step, from which the average follows
     double* drift_intercepts;
     double* clock;                 // presentations so far
@@ -33,10 +30,25 @@ struct PerceptronState {
     T* paid;                       // as weights: what each weight has lost so far
     // report
     std::int64_t* updates;         // [columns]
-    double* judged;                // [columns]: weighted errors of the frozen columns ([0] if joint)
     double* tally;                 // by the enum below
     double* remaining;             // weight of the current row not yet presented
-    T* scores;                     // [total] scratch
+    T* scores;                     // [columns] scratch
+};
+
+// What judging fixed weights reads and writes.
+template <class T>
+struct JudgeState {
+    const std::int32_t* classes;
+    const T* row_weights;
+    const std::int8_t* codes;
+    const std::uint8_t* wanted;
+    std::int64_t columns;
+    bool largest_wins;             // the largest score decides; else each column by its sign
+    T margin;
+    const T* weights;
+    const T* intercepts;
+    double* errors;                // [columns], or [0] alone if the largest score decides
+    T* scores;
 };
 
 enum { MISTAKES = 0, MARGIN_ERRORS = 1, CRITERION = 2 };

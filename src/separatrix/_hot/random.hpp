@@ -27,38 +27,18 @@ inline void shuffle(std::int64_t* order, std::int64_t count, std::uint64_t& stat
     }
 }
 
-// A random order for data larger than the caches. Samples are taken in blocks of neighbours, the
-// blocks in random order; `group` blocks at a time are mixed sample by sample. A group fits the
-// second-level cache and is fetched in the order of memory, block by block, while the group before
-// it is visited: fetch[p] is the sample to prefetch at position p of the order.
+// A random order of blocks of neighbours, for data larger than the caches: single rows from all over
+// the memory would make every visit wait for it.
 inline void shuffle_blocks(const std::int64_t* samples, std::int64_t count, std::int64_t* order,
-                           std::int64_t* fetch, std::int64_t* block_ids, std::int64_t block,
-                           std::int64_t group, std::uint64_t& state) {
+                           std::int64_t* block_ids, std::int64_t block, std::uint64_t& state) {
     const std::int64_t blocks = (count + block - 1) / block;
     for (std::int64_t b = 0; b < blocks; ++b) block_ids[b] = b;
     shuffle(block_ids, blocks, state);
-    std::int64_t at = 0, before = -1;
-    for (std::int64_t first = 0; first < blocks; first += group) {
-        const std::int64_t begin = at;
-        for (std::int64_t b = first; b < blocks && b < first + group; ++b)
-            for (std::int64_t i = block_ids[b] * block; i < count && i < (block_ids[b] + 1) * block; ++i)
-                order[at++] = samples[i];
-        // The group just laid out in memory order is what the group before it fetches.
-        if (before >= 0)
-            for (std::int64_t p = 0; p < begin - before; ++p)
-                fetch[before + p] = order[begin + (p < at - begin ? p : at - begin - 1)];
-        before = begin;
-    }
-    for (std::int64_t p = before; p < at; ++p) fetch[p] = order[p];
-    at = 0;
-    for (std::int64_t first = 0; first < blocks; first += group) {
-        std::int64_t size = 0;
-        for (std::int64_t b = first; b < blocks && b < first + group; ++b) {
-            const std::int64_t end = (block_ids[b] + 1) * block;
-            size += (end < count ? end : count) - block_ids[b] * block;
-        }
-        shuffle(order + at, size, state);
-        at += size;
+    std::int64_t at = 0;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t begin = block_ids[b] * block;
+        const std::int64_t end = begin + block < count ? begin + block : count;
+        for (std::int64_t i = begin; i < end; ++i) order[at++] = samples[i];
     }
 }
 

@@ -1,8 +1,10 @@
 // Rows of a data matrix as the row solvers see them: dot with weights, add to weights, prefetch.
 //
-// Both kinds of row sum a dot product in the same LANES partial sums (lane = feature index modulo
-// LANES) and fold them in the same order, so dense and CSR data, and every instruction set, give
-// the same bits. The build switches off contraction to fused multiply-add for the same reason.
+// Both kinds of row sum a dot product in the same LANES partial sums and fold them in the same order,
+// so dense and CSR data, and every instruction set, give the same bits. The build switches off
+// contraction to fused multiply-add for the same reason. Lane of feature j: j modulo LANES, except
+// for the features beyond the last whole LANES, which take the last lanes (a dense row then ends
+// with one overlapping, masked load). Zeros add nothing to a sum, so sparse rows may leave them out.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +23,31 @@ constexpr int REGISTER_BYTES = 32;
 constexpr int REGISTER_BYTES = 16;
 #endif
 
-template <class T, int BYTES>
-struct Register {
-    typedef T type __attribute__((vector_size(BYTES)));
+template <class T>
+struct BitsOf;
+template <>
+struct BitsOf<float> { using type = std::int32_t; };
+template <>
+struct BitsOf<double> { using type = std::int64_t; };
+template <class T>
+using Bits = typename BitsOf<T>::type;
 
-    static type load(const T* from) {
-        type loaded;
-        __builtin_memcpy(&loaded, from, BYTES);
-        return loaded;
+// masks[k]: all bits set in the lanes k … LANES-1; single[k]: in lane k only.
+template <class T>
+struct Masks {
+    alignas(64) Bits<T> from[LANES][LANES];
+    alignas(64) Bits<T> single[LANES][LANES];
+
+    constexpr Masks() : from(), single() {
+        for (int k = 0; k < LANES; ++k)
+            for (int l = 0; l < LANES; ++l) {
+                from[k][l] = l >= k ? -1 : 0;
+                single[k][l] = l == k ? -1 : 0;
+            }
     }
 };
+template <class T>
+constexpr Masks<T> MASKS{};
 
 // LANES numbers side by side, in as many registers as the target needs for them.
 template <class T>
@@ -39,15 +56,53 @@ struct Lanes {
     static constexpr int WIDTH = BYTES < REGISTER_BYTES ? BYTES : REGISTER_BYTES;
     static constexpr int PARTS = BYTES / WIDTH;
     static constexpr int STEP = LANES / PARTS;
-    using In = Register<T, WIDTH>;
-    typename In::type part[PARTS] = {};
+    typedef T Values __attribute__((vector_size(WIDTH)));
+    typedef Bits<T> Mask __attribute__((vector_size(WIDTH)));
+    Values part[PARTS] = {};
+
+    template <class V, class From>
+    static V load(const From* from) {
+        V loaded;
+        __builtin_memcpy(&loaded, from, WIDTH);
+        return loaded;
+    }
 
     // this += x * w
     void add_product(const T* x, const T* w) {
-        for (int p = 0; p < PARTS; ++p) part[p] += In::load(x + p * STEP) * In::load(w + p * STEP);
+        for (int p = 0; p < PARTS; ++p)
+            part[p] += load<Values>(x + p * STEP) * load<Values>(w + p * STEP);
     }
 
-    T operator[](int l) const { return part[l / STEP][l % STEP]; }
+    // this += x * w in the lanes of the mask
+    void add_masked(const T* x, const T* w, const Bits<T>* mask) {
+        for (int p = 0; p < PARTS; ++p) {
+            const Mask kept = load<Mask>(w + p * STEP) & load<Mask>(mask + p * STEP);
+            part[p] += load<Values>(x + p * STEP) * reinterpret_cast<const Values&>(kept);
+        }
+    }
+
+    // lane += value
+    void add_to(int lane, T value) {
+        const Bits<T>* mask = MASKS<T>.single[lane];
+        for (int p = 0; p < PARTS; ++p) {
+            const Values all = value - Values{};
+            const Mask kept = reinterpret_cast<const Mask&>(all) & load<Mask>(mask + p * STEP);
+            part[p] += reinterpret_cast<const Values&>(kept);
+        }
+    }
+
+    T sum() const {
+        if constexpr (PARTS == 4) {
+            const Values q = (part[0] + part[2]) + (part[1] + part[3]);
+            return q[0] + q[1];
+        } else if constexpr (PARTS == 2) {
+            const Values q = part[0] + part[1];
+            return (q[0] + q[2]) + (q[1] + q[3]);
+        } else {
+            const Values& v = part[0];
+            return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+        }
+    }
 };
 
 template <class T>
@@ -70,29 +125,42 @@ struct DenseRows {
         // Beyond a few KiB the hardware's own stream detection takes over.
         const std::int64_t bytes = n_features * static_cast<std::int64_t>(sizeof(T));
         const std::int64_t most = bytes < 4096 ? bytes : 4096;
-        for (std::int64_t at = 0; at < most; at += 64) __builtin_prefetch(from + at, 0, 1);
+        for (std::int64_t at = 0; at < most; at += 64) __builtin_prefetch(from + at, 0, 2);
     }
 
     // Dot products of one row with COUNT neighbouring columns: the row is loaded once for all.
     template <int COUNT>
     void dots(const T* x, const T* weights, T* out) const {
-        Lanes<T> lane[COUNT] = {};
-        const std::int64_t whole = n_features - n_features % LANES;
-        for (std::int64_t j = 0; j < whole; j += LANES)
-            for (int c = 0; c < COUNT; ++c) lane[c].add_product(x + j, weights + c * n_features + j);
-        for (int c = 0; c < COUNT; ++c) {
-            T sum[LANES];
-            for (int l = 0; l < LANES; ++l) sum[l] = lane[c][l];
-            for (std::int64_t j = whole; j < n_features; ++j)
-                sum[j - whole] += x[j] * weights[c * n_features + j];
-            out[c] = fold(sum);
+        const std::int64_t d = n_features, rest = d % LANES, whole = d - rest;
+        if (d < LANES) {
+            for (int c = 0; c < COUNT; ++c) {
+                T lane[LANES] = {};
+                for (std::int64_t j = 0; j < d; ++j) lane[j] = x[j] * weights[c * d + j];
+                out[c] = fold(lane);
+            }
+            return;
         }
+        Lanes<T> lanes[COUNT];
+        for (std::int64_t j = 0; j < whole; j += LANES)
+            for (int c = 0; c < COUNT; ++c) lanes[c].add_product(x + j, weights + c * d + j);
+        if (rest)
+            for (int c = 0; c < COUNT; ++c)
+                lanes[c].add_masked(x + d - LANES, weights + c * d + d - LANES, MASKS<T>.from[LANES - rest]);
+        for (int c = 0; c < COUNT; ++c) out[c] = lanes[c].sum();
+    }
+
+    // row i · weights + intercept
+    T score(std::int64_t i, const T* weights, T intercept, T /*margin*/) const {
+        T sum;
+        dots<1>(row(i), weights, &sum);
+        return sum + intercept;
     }
 
     // out[k] = row i · column k, for the wanted columns; the others keep their value.
     void scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* wanted,
                 T* out) const {
         const T* x = row(i);
+        if (columns == 1) return dots<1>(x, weights, out);
         std::int64_t k = 0;
         while (k < columns) {
             if (!wanted[k]) {
@@ -149,43 +217,64 @@ struct CsrRows {
         }
     }
 
-    template <int COUNT>
-    void dots(std::int64_t i, const T* weights, T* out) const {
-        T lane[LANES * COUNT] = {};
-        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
-            const std::int64_t j = indices[p];
-            T* sum = lane + (j % LANES) * COUNT;
-            for (int c = 0; c < COUNT; ++c) sum[c] += data[p] * weights[j * COUNT + c];
-        }
-        for (int c = 0; c < COUNT; ++c) {
-            T own[LANES];
-            for (int l = 0; l < LANES; ++l) own[l] = lane[l * COUNT + c];
-            out[c] = fold(own);
-        }
+    // Whether feature j lies beyond the last whole LANES decides how its lane is counted.
+    std::int64_t whole() const { return n_features < LANES ? LANES : n_features - n_features % LANES; }
+    int lane_of(std::int64_t j, std::int64_t whole) const {
+        return static_cast<int>(j < whole ? j % LANES : j - (n_features - LANES));
     }
 
+    T dot(std::int64_t i, const T* weights) const {
+        Lanes<T> lanes;
+        const std::int64_t limit = whole();
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+            const std::int64_t j = indices[p];
+            lanes.add_to(lane_of(j, limit), data[p] * weights[j]);
+        }
+        return lanes.sum();
+    }
+
+    // row i · weights + intercept, summed in the quickest order where that cannot change on which
+    // side of 0 and ±margin the score lies, else in the order that all rows share.
+    T score(std::int64_t i, const T* weights, T intercept, T margin) const {
+        const std::int64_t begin = indptr[i], end = indptr[i + 1];
+        T sum[4] = {}, size[4] = {};
+        std::int64_t p = begin;
+        for (; p + 4 <= end; p += 4)
+            for (int l = 0; l < 4; ++l) {
+                const T product = data[p + l] * weights[indices[p + l]];
+                sum[l] += product;
+                size[l] += magnitude(product);
+            }
+        for (; p < end; ++p) {
+            const T product = data[p] * weights[indices[p]];
+            sum[0] += product;
+            size[0] += magnitude(product);
+        }
+        const T score = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + intercept;
+        const T total = ((size[0] + size[1]) + (size[2] + size[3])) + magnitude(intercept);
+        // Each of the two sums is off by at most (terms + 1) ε / 2 times the sum of magnitudes.
+        const T bound = static_cast<T>(end - begin + 4) * 2 * EPSILON * total;
+        const T away = magnitude(score);
+        if (away > bound && magnitude(away - margin) > bound) return score;
+        return dot(i, weights) + intercept;
+    }
+
+    // out[k] = row i · column k for all columns: one look-up of a feature serves them all.
     void scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
                 T* out) const {
-        if (columns == 1) return dots<1>(i, weights, out);
-        if (columns == 2) return dots<2>(i, weights, out);
-        // Columns in groups whose lane sums stay in the first-level cache.
-        constexpr std::int64_t GROUP = 16;
-        for (std::int64_t first = 0; first < columns; first += GROUP) {
-            const std::int64_t count = columns - first < GROUP ? columns - first : GROUP;
-            T lane[LANES * GROUP] = {};
-            for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
-                const std::int64_t j = indices[p];
-                const T x = data[p];
-                const T* w = weights + j * columns + first;
-                T* sum = lane + (j % LANES) * GROUP;
-                for (std::int64_t c = 0; c < count; ++c) sum[c] += x * w[c];
-            }
-            for (std::int64_t c = 0; c < count; ++c) {
-                T own[LANES];
-                for (int l = 0; l < LANES; ++l) own[l] = lane[l * GROUP + c];
-                out[first + c] = fold(own);
-            }
+        if (columns == 1) {
+            out[0] = dot(i, weights);
+            return;
         }
+        const std::int64_t limit = whole();
+        // Columns in groups whose lane sums stay in the first-level cache.
+        std::int64_t first = 0;
+        for (; first + 16 <= columns; first += 16) group_scores<16>(i, weights, columns, first, limit, out);
+        const std::int64_t rest = columns - first;
+        if (rest & 8) group_scores<8>(i, weights, columns, first, limit, out), first += 8;
+        if (rest & 4) group_scores<4>(i, weights, columns, first, limit, out), first += 4;
+        if (rest & 2) group_scores<2>(i, weights, columns, first, limit, out), first += 2;
+        if (rest & 1) group_scores<1>(i, weights, columns, first, limit, out);
     }
 
     std::int64_t position(std::int64_t j, std::int64_t columns, std::int64_t k) const {
@@ -202,6 +291,28 @@ struct CsrRows {
     void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
             if (data[p] != T(0)) visit(position(indices[p], columns, k));
+    }
+
+private:
+    static constexpr T EPSILON = sizeof(T) == 4 ? T(1.1920929e-7) : T(2.220446049250313e-16);
+    static T magnitude(T value) { return value < T(0) ? -value : value; }
+
+    template <std::int64_t COUNT>
+    void group_scores(std::int64_t i, const T* weights, std::int64_t columns, std::int64_t first,
+                      std::int64_t limit, T* out) const {
+        T lane[LANES * COUNT] = {};
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+            const std::int64_t j = indices[p];
+            const T x = data[p];
+            const T* w = weights + j * columns + first;
+            T* sum = lane + lane_of(j, limit) * COUNT;
+            for (std::int64_t c = 0; c < COUNT; ++c) sum[c] += x * w[c];
+        }
+        for (std::int64_t c = 0; c < COUNT; ++c) {
+            T own[LANES];
+            for (int l = 0; l < LANES; ++l) own[l] = lane[l * COUNT + c];
+            out[first + c] = fold(own);
+        }
     }
 };
 

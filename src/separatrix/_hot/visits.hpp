@@ -8,10 +8,8 @@ namespace separatrix {
 // Positions begin to end of an order of sample numbers, within a budget of repeated presentations.
 // Where the rows cannot be read in place they come gathered: row 0 is then position `gathered` of
 // the order. Otherwise `gathered` is negative and row numbers are sample numbers.
-// fetch[p], if given, is the row to prefetch at position p.
 struct Visits {
     const std::int64_t* order;
-    const std::int64_t* fetch;
     std::int64_t begin, end, budget, gathered;
 
     std::int64_t row(std::int64_t at) const { return gathered < 0 ? order[at] : at - gathered; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -9,6 +10,21 @@ from typing import Any
 
 #: Multiply-adds below which the libraries do not start threads of their own.
 _SMALL = 1 << 16
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` allows: None or a negative number counts the processors.
+
+    Examples
+    --------
+    >>> thread_count(1)
+    1
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @cache

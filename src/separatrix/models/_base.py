@@ -17,7 +17,7 @@ from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._validation import check_samples, number_labels, view_samples
 from separatrix.multiclass import Coding
-from separatrix.problem import Problem
+from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Observer
 
@@ -28,6 +28,7 @@ class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     classes_: Array
     certificate_: Certificate
     history_: list[dict[str, Any]]
+    n_iter_: int
     multiclass_: str
 
     @property
@@ -96,6 +97,10 @@ class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
 
         return context, observer
+
+    def _keep_record(self, result: Result) -> None:
+        self.certificate_, self.history_ = result.certificate, result.history
+        self.n_iter_ = result.iterations
 
     def _warn_if_unfinished(self, tol: float | None) -> None:
         status = self.certificate_.status

@@ -17,7 +17,6 @@ from separatrix.models._base import IterativeClassifier
 from separatrix.models._validation import check_samples, encode_labels, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Problem
-from separatrix.solvers._judge import certify
 from separatrix.solvers._loop import NoImprovement, run
 from separatrix.solvers.kernel_perceptron import KernelPerceptronSolver
 
@@ -222,12 +221,10 @@ class KernelPerceptron(IterativeClassifier):
             name=type(self).__name__,
             observer=observer,
         )
-        coef, intercept, judgement = solver.finish(outcome.history)
-        proven = judgement.smallest > solver.rounding_bound()
-        self.certificate_ = certify(judgement, outcome, proven=proven, margin=float(margin))
-        for name, value in self._attributes(coding, view, coef, intercept).items():
+        result = solver.finish(outcome)
+        for name, value in self._attributes(coding, view, result.coef, result.intercept).items():
             setattr(self, name, value)
-        self.history_, self.n_iter_ = outcome.history, outcome.iterations
+        self._keep_record(result)
         self._warn_if_unfinished(self.tol)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self

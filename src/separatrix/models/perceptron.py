@@ -16,14 +16,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from separatrix.data.memory import view_of
+from separatrix.data.threads import thread_count
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._start import Start
 from separatrix.models._validation import check_samples, encode_labels, number_labels, sample_weights
 from separatrix.multiclass import NAMES, Coding
-from separatrix.problem import Penalty, Problem
-from separatrix.solvers._judge import certify, judge_linear, proves_separation
-from separatrix.solvers._loop import NoImprovement, Outcome, run
+from separatrix.problem import Penalty, Problem, Result
+from separatrix.solvers._loop import NoImprovement, run
 from separatrix.solvers.perceptron import PerceptronSolver
 
 
@@ -60,8 +60,8 @@ class Perceptron(LinearClassifier):
     eta0 : float, default=1
         Learning rate ``η``.
     n_jobs : int or None, default=None
-        Accepted as in scikit-learn. All columns learn in one reading of the data by one thread,
-        whatever its value.
+        Threads: None and -1 use the processors there are, 1 only one. All columns learn in one
+        thread; a second one judges the passes for the pocket. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
         Source of the orders and of a random start.
     early_stopping : bool, default=False
@@ -249,10 +249,9 @@ class Perceptron(LinearClassifier):
             name=type(self).__name__,
             observer=observer,
         )
-        coef, intercept = solver.finish(outcome.history)
-        self._certify(problem, coef, intercept, solver.margin, outcome)
-        self._store(coding, coef, intercept, solver)
-        self.history_, self.n_iter_ = outcome.history, outcome.iterations
+        result = solver.finish(outcome)
+        self._store(coding, result, solver)
+        self._keep_record(result)
         self.t_ = 1 + self.n_iter_ * X.shape[0]
         self._warn_if_unfinished(self.tol)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -311,15 +310,14 @@ class Perceptron(LinearClassifier):
         keep = "average" if self.keep == "average" else "last"
         solver = self._solver(problem, start, keep, None, state)
         outcome = run(solver, NoImprovement(None, 1), max_iter=1, max_time=self.max_time, name="partial_fit")
-        coef, intercept = solver.finish(outcome.history)
-        self._certify(problem, coef, intercept, solver.margin, outcome)
+        result = solver.finish(outcome)
         # A batch proves nothing about the batches before it.
-        errors = self.certificate_.training_errors
+        errors = result.certificate.training_errors
         message = f"one pass over a batch of {X.shape[0]:,} samples; {errors:g} errors on it"
         status = outcome.status if outcome.status in ("max_time", "interrupted") else "max_iter"
-        self.certificate_ = replace(self.certificate_, separable=None, status=status, message=message)
-        self._store(coding, coef, intercept, solver)
-        self.history_ = [*self.history_, *outcome.history]
+        self.certificate_ = replace(result.certificate, separable=None, status=status, message=message)
+        self._store(coding, result, solver)
+        self.history_ = [*self.history_, *result.history]
         self.n_iter_, self.t_ = 1, self.t_ + X.shape[0]
         return self
 
@@ -368,6 +366,7 @@ class Perceptron(LinearClassifier):
             judge_start=start.nonzero,
             validate=validate,
             average_state=average_state,
+            threads=thread_count(self.n_jobs),
         )
 
     def _hold_out(
@@ -397,28 +396,21 @@ class Perceptron(LinearClassifier):
 
         return remaining, validate
 
-    def _certify(
-        self, problem: Problem, coef: Array, intercept: Array, margin: float, outcome: Outcome
-    ) -> None:
-        judgement = judge_linear(problem, coef, intercept, margin)
-        proven = judgement.smallest > 0 and proves_separation(problem, coef, intercept)
-        self.certificate_ = certify(judgement, outcome, proven=proven, margin=margin)
-        self.training_margin_ = self.certificate_.margin
-        if problem.joint and margin == 0.0 and not np.any(coef) and not np.any(intercept):
+    def _attributes(self, coding: Coding, coef: Array, intercept: Array) -> dict[str, Any]:
+        if coding.joint and coding.n_classes == 2:
+            return {"coef_": coef[1:] - coef[:1], "intercept_": intercept[1:] - intercept[:1]}
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _store(self, coding: Coding, result: Result, solver: PerceptronSolver) -> None:
+        coef, intercept = np.ascontiguousarray(result.coef), np.ascontiguousarray(result.intercept)
+        self.training_margin_ = result.certificate.margin
+        if coding.joint and solver.margin == 0.0 and not np.any(coef) and not np.any(intercept):
             warnings.warn(
                 "With margin=0 the joint rule never leaves zero weights, so nothing was learnt: give a "
                 "margin > 0 or coef_init.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _attributes(self, coding: Coding, coef: Array, intercept: Array) -> dict[str, Any]:
-        if coding.joint and coding.n_classes == 2:
-            return {"coef_": coef[1:] - coef[:1], "intercept_": intercept[1:] - intercept[:1]}
-        return {"coef_": coef, "intercept_": intercept}
-
-    def _store(self, coding: Coding, coef: Array, intercept: Array, solver: PerceptronSolver) -> None:
-        coef, intercept = np.ascontiguousarray(coef), np.ascontiguousarray(intercept)
         for name, value in self._attributes(coding, coef, intercept).items():
             setattr(self, name, value)
         for name in ("class_coef_", "class_intercept_", "_average_state"):

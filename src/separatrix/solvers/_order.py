@@ -4,8 +4,8 @@ Shuffled visits depend on the *content* of the samples where that costs nothing,
 data fit the caches: samples are put into an order given by hashes of their rows, equal samples of
 one class become one visit with the sum of their weights, and every pass permutes the visits. Then
 neither the order of the rows, nor repeating a sample instead of weighting it, changes the model.
-Larger data are permuted by blocks of neighbours that are mixed group by group, because visiting
-single rows all over the memory would make each pass wait for it.
+Of larger data, blocks of neighbours are permuted: single rows from all over the memory would make
+every visit wait for it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.view import Array, DataView
 
 #: Data up to this size are visited in an order that depends on their content only.
-CONTENT_BYTES = 16 << 20
-#: Neighbours that travel together, and what is mixed at a time, in larger data.
-BLOCK_BYTES = 12 << 10
-GROUP_BYTES = 192 << 10
+CONTENT_BYTES = 2 << 20
+#: Neighbours that travel together in larger data.
+BLOCK_BYTES = 64 << 10
 
 
 class Visits:
@@ -31,8 +30,6 @@ class Visits:
     ----------
     order : ndarray of int64
         Sample numbers in the order of this pass; those without weight are left out.
-    fetch : ndarray of int64 or None
-        At each position the sample worth prefetching.
     weights : ndarray of float64 or None
         Weight of each sample, merged into the sample that is visited; None means one for each.
     total : float
@@ -48,25 +45,22 @@ class Visits:
         self.total = float(n if weights is None else weights.sum())
         present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
         self.order = np.ascontiguousarray(present, dtype=np.int64)
-        self.fetch: Array | None = None
+        self._samples: Array | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
         if shuffle and stored * n <= CONTENT_BYTES:
             self._merge_equals(view, classes)
         elif shuffle:
-            self._samples, self.fetch = self.order.copy(), self.order.copy()
+            self._samples = self.order.copy()
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
-            self._group = int(max(1, GROUP_BYTES // max(self._block * stored, 1)))
 
     def next_pass(self) -> None:
         """Draw the order of the next pass, if it is to be random."""
         if not self.shuffle:
             return
-        if self.fetch is None:
+        if self._samples is None:
             self._state = _hot.shuffle(self.order, self._state)
         else:
-            self._state = _hot.shuffle_blocks(
-                self._samples, self.order, self.fetch, self._block, self._group, self._state
-            )
+            self._state = _hot.shuffle_blocks(self._samples, self.order, self._block, self._state)
 
     def _merge_equals(self, view: DenseView | CsrView, classes: Array) -> None:
         hashes = row_hashes(view)[self.order]

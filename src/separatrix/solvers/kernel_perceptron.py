@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel
-from separatrix.problem import Problem
+from separatrix.problem import Problem, Result
 from separatrix.solvers import _judge
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
 
@@ -198,8 +197,8 @@ class KernelPerceptronSolver:
                 self.drift_intercept[columns] += self.clock * steps[columns]
         self.updates += 1
 
-    def finish(self, history: list[dict[str, Any]]) -> tuple[Array, Array, _judge.Judgement]:
-        """Return the coefficients to keep and what they achieve, after whatever ended the passes."""
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the coefficients to keep and what they prove, after whatever ended the passes."""
         coef, intercept = self.coef, self.intercept
         if self.keep == "average" and self.clock > 0:
             coef = coef - self.drift / self.clock
@@ -209,7 +208,10 @@ class KernelPerceptronSolver:
             coef, intercept = self.pocket.coef, self.pocket.intercept
         if coef is not self.coef:
             self._rescore(coef, intercept)
-        return coef, intercept, self.judge()
+        judgement = self.judge()
+        proven = judgement.smallest > self.rounding_bound()
+        certificate = _judge.certify(judgement, outcome, proven=proven, margin=self.margin)
+        return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
 
     def rounding_bound(self) -> float:
         """Return a bound on the rounding error of the training scores."""

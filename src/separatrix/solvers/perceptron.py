@@ -12,6 +12,7 @@ reads the rows, so the pocket costs no reading of its own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,15 +21,24 @@ from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView
-from separatrix.data.view import BLOCK_BYTES, Array
-from separatrix.problem import Problem
-from separatrix.solvers._judge import judge_linear
-from separatrix.solvers._loop import Control, Step
+from separatrix.data.view import Array
+from separatrix.problem import Problem, Result
+from separatrix.solvers._judge import certify, judge_linear, proves_separation
+from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
 
-#: Multiply-adds between two looks at the clock: some 10 ms of work.
-_CHUNK_WORK = 1 << 24
+#: What is read between two looks at the clock: it fits the caches and takes a few milliseconds.
+_CHUNK_BYTES = 4 << 20
+_CHUNK_WORK = 64 << 20
+#: Data above this size are judged in a thread of their own.
+_THREAD_BYTES = 8 << 20
+
+
+def _apart(size: int, dtype: Any = np.float64) -> Array:
+    """Return zeros that share no cache line with other arrays, for what threads write row by row."""
+    pad = 256 // np.dtype(dtype).itemsize
+    return np.zeros(size + 2 * pad, dtype=dtype)[pad : pad + size]
 
 
 class PerceptronSolver:
@@ -53,6 +63,10 @@ class PerceptronSolver:
     validate : callable or None
         ``validate(coef, intercept) -> accuracy`` on held-out samples; its negative is then the
         measure that the stop rule watches.
+    average_state : dict or None
+        :meth:`average_state` of an earlier batch.
+    threads : int
+        Threads to use; the result does not depend on it.
     """
 
     def __init__(
@@ -69,6 +83,7 @@ class PerceptronSolver:
         judge_start: bool = False,
         validate: Callable[[Array, Array], float] | None = None,
         average_state: dict[str, Array] | None = None,
+        threads: int = 1,
     ) -> None:
         view = problem.view
         if not isinstance(view, DenseView | CsrView):
@@ -78,63 +93,75 @@ class PerceptronSolver:
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
         self._within_pass = False
+        self.threads = threads
         self.sparse = isinstance(view, CsrView)
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
         self._allocate(coef, intercept, average_state)
 
     def _allocate(self, coef: Array, intercept: Array, average_state: dict[str, Array] | None) -> None:
         problem, dtype, P = self.problem, self.view.dtype, self.problem.columns
-        d, K = self.view.shape[1], problem.codes.shape[0]
-        self.judging = self.keep == "best"
-        self.total = 2 * P if self.judging else P
-        self._weights = np.zeros((d, self.total) if self.sparse else (self.total, d), dtype=dtype)
-        self._intercepts = np.zeros(self.total, dtype=dtype)
+        d = self.view.shape[1]
+        layout = (d, P) if self.sparse else (P, d)
+        self._weights, self.intercept = np.zeros(layout, dtype=dtype), _apart(P, dtype)
         self.coef[...], self.intercept[...] = coef, intercept
         self.active = np.ones(P, dtype=bool)
-        self._codes = np.ascontiguousarray(problem.codes, dtype=np.int8)
-        self._wanted = np.ones((K, self.total), dtype=np.uint8)
-        self._want_scores()
         self.pocket = Pocket(problem, self.coef, self.intercept)
         self.averaging = self.keep == "average"
-        self.clock = np.zeros(1)
-        drift = np.zeros((d, P) if self.sparse else (P, d)) if self.averaging else None
+        self.clock = _apart(1)
+        drift = np.zeros(layout) if self.averaging else None
         drift_intercepts = np.zeros(P) if self.averaging else None
         if average_state and self.averaging:
             self.clock[:] = average_state["clock"]
             self._by_column(drift)[...] = average_state["drift"]
             drift_intercepts = average_state["drift_intercepts"].copy()
-        penalty = problem.penalty
-        self._arrays: dict[str, Any] = {
+        penalty, weights = problem.penalty, self.visits.weights
+        codes = np.ascontiguousarray(problem.codes, dtype=np.int8)
+        shared: dict[str, Any] = {
             "classes": np.ascontiguousarray(problem.classes, dtype=np.int32),
-            "row_weights": None
-            if self.visits.weights is None
-            else np.ascontiguousarray(self.visits.weights, dtype=dtype),
-            "codes": self._codes,
+            "row_weights": None if weights is None else np.ascontiguousarray(weights, dtype=dtype),
+            "codes": codes,
+        }
+        # The arrays must live as long as the compiled states that point into them.
+        self._shared = shared
+        self._wanted = np.ascontiguousarray(codes != 0, dtype=np.uint8)
+        self._arrays: dict[str, Any] = {
             "wanted": self._wanted,
             "weights": self._weights,
-            "intercepts": self._intercepts,
+            "intercepts": self.intercept,
             "drift": drift,
             "drift_intercepts": drift_intercepts,
             "clock": self.clock,
             "scale": np.ones(P) if penalty else None,
             "owed": np.zeros(P) if penalty else None,
             "paid": np.zeros_like(self._weights) if penalty else None,
-            "updates": np.zeros(P, dtype=np.int64),
-            "judged": np.zeros(P),
-            "tally": np.zeros(3),
-            "remaining": np.zeros(1),
-            "scores": np.zeros(self.total, dtype=dtype),
+            "updates": _apart(P, np.int64),
+            "tally": _apart(3),
+            "remaining": _apart(1),
+            "scores": _apart(P, dtype),
         }
-        kind = _hot.PerceptronFloat32 if dtype == np.float32 else _hot.PerceptronFloat64
-        self._pass = kind(
+        single = dtype == np.float32
+        self._learner = (_hot.PerceptronFloat32 if single else _hot.PerceptronFloat64)(
+            **shared,
             **self._arrays,
             decay=self.eta * penalty.l2,
             truncation=self.eta * penalty.l1,
             joint=problem.joint,
-            largest_wins=problem.largest_wins,
             fit_intercept=problem.fit_intercept,
             eta=self.eta,
             margin=self.margin,
+        )
+        self.judging = self.keep == "best"
+        if not self.judging:
+            return
+        self._frozen: dict[str, Any] = {
+            "wanted": self._wanted.copy(),
+            "weights": np.zeros_like(self._weights),
+            "intercepts": _apart(P, dtype),
+            "errors": _apart(P),
+            "scores": _apart(P, dtype),
+        }
+        self._judge = (_hot.JudgeFloat32 if single else _hot.JudgeFloat64)(
+            **shared, **self._frozen, largest_wins=problem.largest_wins, margin=self.margin
         )
 
     def _by_column(self, weights: Any) -> Array:
@@ -144,12 +171,7 @@ class PerceptronSolver:
     @property
     def coef(self) -> Array:
         """Current weights, of shape (columns, features); a view."""
-        return self._by_column(self._weights)[: self.problem.columns]
-
-    @property
-    def intercept(self) -> Array:
-        """Current intercepts; a view."""
-        return self._intercepts[: self.problem.columns]
+        return self._by_column(self._weights)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
@@ -189,7 +211,7 @@ class PerceptronSolver:
             if not self.problem.penalty:
                 if not self.problem.joint:
                     self.active &= ~still
-                    self._want_scores()
+                    self._wanted[...] = (self.problem.codes != 0) & self.active
                 if still.all():
                     record["training_errors"] = 0.0 if tally[0] == 0 else None
                     finished = "converged"
@@ -198,82 +220,96 @@ class PerceptronSolver:
             yield step
 
     def _visit(self, control: Control) -> bool:
-        """Present every sample once; return False if the loop wants to stop within the pass."""
+        """Present every sample once; return False if the loop wants to stop within the pass.
+
+        Where the pass's start is to be judged, that happens on the same rows: in a second thread for
+        data beyond the caches, so that whoever comes second finds the row in the shared cache, else
+        chunk by chunk before they are learnt from.
+        """
         n = self.visits.order.shape[0]
-        per_row = max(1.0, self.view.row_elements) * self.total
-        chunk = int(max(1, _CHUNK_WORK // per_row))
-        if not self.view.rows_in_place:
-            row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
-            chunk = int(max(1, min(chunk, BLOCK_BYTES // row_bytes)))
-        for begin in range(0, n, chunk):
-            end = min(begin + chunk, n)
-            if self.view.rows_in_place:
+        row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
+        chunk = int(max(1, min(_CHUNK_BYTES // row_bytes, _CHUNK_WORK // (row_bytes * self.problem.columns))))
+        large = n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
+        beside = self.judging and self.threads > 1 and large
+        helper = threading.Thread(target=self._judge_chunks, args=(n, chunk, control)) if beside else None
+        if helper is not None:
+            helper.start()
+        try:
+            for begin in range(0, n, chunk):
+                end = min(begin + chunk, n)
                 source, gathered = self.view.array, -1
-            else:
-                source, gathered = self.view.take(self.visits.order[begin:end]), begin
-            position = begin
-            while position < end:
-                position = self._run(source, position, end, chunk, gathered)
-                if control.expired() and (position < end or end < n):
-                    return False
+                if not self.view.rows_in_place:
+                    source, gathered = self.view.take(self.visits.order[begin:end]), begin
+                if self.judging and helper is None:
+                    self._run(self._judge, source, begin, end, chunk, gathered)
+                position = begin
+                while position < end:
+                    position = self._run(self._learner, source, position, end, chunk, gathered)
+                    if control.expired() and (position < end or end < n):
+                        return False
+        finally:
+            if helper is not None:
+                helper.join()
         return True
 
-    def _run(self, source: Any, begin: int, end: int, budget: int, gathered: int) -> int:
-        fetch = self.visits.fetch if gathered < 0 else None
-        visits = (self.visits.order, fetch, begin, end, budget, gathered)
+    def _judge_chunks(self, n: int, chunk: int, control: Control) -> None:
+        for begin in range(0, n, chunk):
+            self._run(self._judge, self.view.array, begin, min(begin + chunk, n), chunk, -1)
+            if control.expired():
+                return
+
+    def _run(self, state: Any, source: Any, begin: int, end: int, budget: int, gathered: int) -> int:
+        visits = (self.visits.order, begin, end, budget, gathered)
         if sparse.issparse(source):
             csr = (source.data, source.indices, source.indptr, self.view.shape[1])
-            return int(self._pass.run_csr(*csr, *visits))
-        return int(self._pass.run_dense(source, *visits))
-
-    def _want_scores(self) -> None:
-        """Say which scores a sample of each class needs: of its own, still learning columns."""
-        P, taking_part = self.problem.columns, self._codes != 0
-        self._wanted[:, :P] = taking_part & self.active
-        self._wanted[:, P:] = taking_part[:, : self.total - P]
+            return int(state.run_csr(*csr, *visits))
+        return int(state.run_dense(source, *visits))
 
     def _freeze(self) -> None:
-        """Copy the current columns to where the next pass counts their errors."""
-        P = self.problem.columns
-        self._by_column(self._weights)[P:] = self.coef
-        self._intercepts[P:] = self.intercept
-        self._arrays["judged"][:] = 0.0
+        """Copy the current weights to where this pass counts their errors."""
+        self._frozen["weights"][...] = self._weights
+        self._frozen["intercepts"][...] = self.intercept
+        self._frozen["errors"][:] = 0.0
 
     def _fill_pocket(self, competes: bool) -> float:
-        """Offer the frozen columns to the pocket; return their errors."""
-        P = self.problem.columns
-        errors = self._arrays["judged"][: self.pocket.errors.shape[0]]
+        """Offer the frozen weights to the pocket; return their errors."""
+        errors = self._frozen["errors"][: self.pocket.errors.shape[0]]
         if competes:
-            self.pocket.offer(errors, self._by_column(self._weights)[P:], self._intercepts[P:])
+            self.pocket.offer(errors, self._by_column(self._frozen["weights"]), self._frozen["intercepts"])
         return float(errors.sum())
 
     def _pay_penalty(self) -> None:
         """Multiply the scale in and let all weights pay what they owe to L1."""
         if not self.problem.penalty:
             return
-        P, arrays = self.problem.columns, self._arrays
+        arrays = self._arrays
         w = self.coef.astype(np.float64) * arrays["scale"][:, None]
-        paid, owed = self._by_column(arrays["paid"])[:P], arrays["owed"][:, None]
+        paid, owed = self._by_column(arrays["paid"]), arrays["owed"][:, None]
         lower = np.where(w > 0, np.maximum(0.0, w - (owed + paid)), np.minimum(0.0, w + (owed - paid)))
         settled = lower if self.problem.penalty.l1 > 0 else w
         paid += settled - w
         self.coef[...], arrays["scale"][:] = settled, 1.0
 
-    def finish(self, history: list[dict[str, Any]]) -> tuple[Array, Array]:
-        """Return the weights to keep, after whatever ended the passes."""
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the weights to keep and what they prove, after whatever ended the passes."""
         self._pay_penalty()
         coef, intercept = self.coef.copy(), self.intercept.copy()
         if self.averaging and self.clock[0] > 0:
             coef -= self._by_column(self._arrays["drift"]) / self.clock[0]
             intercept -= self._arrays["drift_intercepts"] / self.clock[0]
-        if not self.judging:
-            return coef, intercept
+        if self.judging:
+            coef, intercept = self._choose(outcome.history, coef, intercept)
+        judgement = judge_linear(self.problem, coef, intercept, self.margin)
+        proven = judgement.smallest > 0 and proves_separation(self.problem, coef, intercept)
+        certificate = certify(judgement, outcome, proven=proven, margin=self.margin)
+        return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+    def _choose(self, history: list[dict[str, Any]], coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return the best weights: those in the pocket, or the current ones."""
         if self._within_pass:
             # The pass that would have counted the errors of the last pass's end was cut short.
-            P = self.problem.columns
             if history or self.judge_start:
-                frozen = self._by_column(self._weights)[P:], self._intercepts[P:]
-                errors = self._offer(*frozen)
+                errors = self._offer(self._by_column(self._frozen["weights"]), self._frozen["intercepts"])
                 if history:
                     history[-1]["training_errors"] = errors
             self._offer(coef, intercept)

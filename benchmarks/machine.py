@@ -1,0 +1,31 @@
+"""The machine and the versions that a result belongs to."""
+
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+
+def describe() -> dict[str, str]:
+    from separatrix import _hot
+
+    found = {
+        "cpu": _cpu_name(),
+        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "instruction set": _hot.instruction_set(),
+        "system": platform.platform(),
+        "python": sys.version.split()[0],
+    }
+    for package in ("separatrix", "scikit-learn", "numpy", "scipy"):
+        found[package] = version(package)
+    return found
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,50 @@
+"""The command ``separatrix``: fit, predict and inspect models from files.
+
+Nothing heavy is imported before a command really runs, so that ``separatrix --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 2 bad input, 130 interrupted.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the command's name; those of the process by default.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    separatrix 0.1.0
+    0
+    """
+    import typer
+
+    from separatrix.cli.app import app
+    from separatrix.cli.screen import CommandError
+
+    # The base class of all usage errors. Typer re-exports only this one of its descendants, and whether the
+    # classes live in click or inside typer depends on typer's version.
+    usage_error: Any = typer.BadParameter.__mro__[2]
+    try:
+        code = app(args=arguments, prog_name="separatrix", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except CommandError as error:
+        message = str(error).replace("\n", " ")
+        print(f"separatrix: error: {message}", file=sys.stderr)
+        return error.code
+    except usage_error as error:
+        message = error.format_message().replace("\n", " ").rstrip(".")
+        print(f"separatrix: error: {message}; 'separatrix --help' shows how", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        print("separatrix: interrupted", file=sys.stderr)
+        return 130

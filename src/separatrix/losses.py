@@ -1,0 +1,281 @@
+"""Loss functions of the margin, side by side.
+
+A loss is a function of the margin ``m = y f(x)`` with ``y`` in {-1, +1}: positive margins lie on the right
+side of the boundary. Every row of the table gives, as vectorised functions,
+
+- ``value(m)``: the loss ``l(m)``;
+- ``slope(m)``: its derivative, or at a kink the subgradient that training uses;
+- ``curvature(m)``: its second derivative, or at a kink the one from the side of larger margins;
+- ``conjugate(a)``: ``l*(a) = sup_m (a m - l(m))``, ``+inf`` outside its domain, which turns dual variables
+  into certified bounds. Fenchel-Young: ``l(m) + l*(a) >= a m``, with equality for ``a = slope(m)``.
+
+Conventions at the kinks. A point exactly on the boundary has no sign, so training counts it as an error: the
+0-1 loss is 1 and the perceptron's slope is -1 at ``m = 0``. A point exactly on the margin needs no more work:
+the hinge's slope is 0 at ``m = 1``.
+
+float32 and float64 go in and come out unchanged; everything else is computed in float64.
+
+Examples
+--------
+>>> from separatrix.losses import get_loss
+>>> hinge = get_loss("hinge")
+>>> hinge.formula
+'max(0, 1 - m)'
+>>> hinge.value([-1.0, 0.0, 2.0])
+array([2., 1., 0.])
+>>> hinge.slope([-1.0, 1.0, 2.0])
+array([-1.,  0.,  0.])
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["LOSSES", "Loss", "get_loss"]
+
+Values = Any
+"""An array of the precision and shape of the argument, or a NumPy scalar where that is a scalar."""
+
+LossFunction = Callable[[ArrayLike], Values]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One row of the loss table.
+
+    Parameters
+    ----------
+    name : str
+        The key in `LOSSES`.
+    formula : str
+        The loss as text, with ``m`` for the margin.
+    value, slope, curvature : callable
+        Functions of the margin, see the module's description.
+    conjugate : callable or None
+        The convex conjugate, or None where the loss is not convex.
+    smooth : bool
+        Whether the slope is continuous.
+    convex : bool
+        Whether the loss is convex.
+
+    Examples
+    --------
+    >>> from separatrix.losses import LOSSES
+    >>> LOSSES["logistic"]
+    Loss(name='logistic', formula='ln(1 + exp(-m))', smooth=True, convex=True)
+    """
+
+    name: str
+    formula: str
+    value: LossFunction = field(repr=False)
+    slope: LossFunction = field(repr=False)
+    curvature: LossFunction = field(repr=False)
+    conjugate: LossFunction | None = field(repr=False)
+    smooth: bool
+    convex: bool
+
+
+def _floating(values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _choose(condition: Values, yes: Values, no: Values, like: NDArray[Any]) -> Values:
+    """Do as ``np.where``, in the precision of `like`; scalars stay scalars."""
+    return np.asarray(np.where(condition, yes, no), dtype=like.dtype)[()]
+
+
+def _zero(margin: ArrayLike) -> Values:
+    return np.zeros_like(_floating(margin))[()]
+
+
+def _two(margin: ArrayLike) -> Values:
+    return np.full_like(_floating(margin), 2)[()]
+
+
+def _zero_one_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose(m > 0, 0.0, 1.0, m)
+
+
+def _perceptron_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return np.maximum(-m, m.dtype.type(0))
+
+
+def _perceptron_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose(m > 0, 0.0, -1.0, m)
+
+
+def _perceptron_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    return _choose((a >= -1) & (a <= 0), 0.0, np.inf, a)
+
+
+def _hinge_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return np.maximum(m.dtype.type(1) - m, m.dtype.type(0))
+
+
+def _hinge_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose(m < 1, -1.0, 0.0, m)
+
+
+def _hinge_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    return _choose((a >= -1) & (a <= 0), a, np.inf, a)
+
+
+def _squared_hinge_value(margin: ArrayLike) -> Values:
+    return np.square(_hinge_value(margin))
+
+
+def _squared_hinge_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return np.minimum(_squared_slope(m), m.dtype.type(0))
+
+
+def _squared_hinge_curvature(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose(m < 1, 2.0, 0.0, m)
+
+
+def _squared_hinge_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    return _choose(a <= 0, _squared_conjugate(a), np.inf, a)
+
+
+def _logistic_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    # Only exponentials of negative numbers: exp(-m) itself overflows for m below -709 (float32: -88).
+    return np.maximum(-m, m.dtype.type(0)) + np.log1p(np.exp(-np.abs(m)))
+
+
+def _logistic_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    small = np.exp(-np.abs(m))
+    return -_choose(m > 0, small, 1.0, m) / (m.dtype.type(1) + small)
+
+
+def _logistic_curvature(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    small = np.exp(-np.abs(m))
+    return small / np.square(m.dtype.type(1) + small)
+
+
+def _logistic_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    inside = (a >= -1) & (a <= 0)
+    p = -_choose(inside, a, 0.0, a)
+    one = a.dtype.type(1)
+    # p ln p + (1 - p) ln(1 - p), with 0 ln 0 = 0: where p is 0 or 1 the logarithm gets a 1 instead.
+    entropy = p * np.log(_choose(p > 0, p, 1.0, a)) + (one - p) * np.log1p(-_choose(p < 1, p, 0.0, a))
+    return _choose(inside, entropy, np.inf, a)
+
+
+def _squared_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return np.square(m.dtype.type(1) - m)
+
+
+def _squared_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return m.dtype.type(-2) * (m.dtype.type(1) - m)
+
+
+def _squared_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    return a + np.square(a) / a.dtype.type(4)
+
+
+_ROWS = (
+    Loss("zero_one", "1 if m <= 0 else 0", _zero_one_value, _zero, _zero, None, smooth=False, convex=False),
+    Loss(
+        "perceptron",
+        "max(0, -m)",
+        _perceptron_value,
+        _perceptron_slope,
+        _zero,
+        _perceptron_conjugate,
+        smooth=False,
+        convex=True,
+    ),
+    Loss(
+        "hinge",
+        "max(0, 1 - m)",
+        _hinge_value,
+        _hinge_slope,
+        _zero,
+        _hinge_conjugate,
+        smooth=False,
+        convex=True,
+    ),
+    Loss(
+        "squared_hinge",
+        "max(0, 1 - m)^2",
+        _squared_hinge_value,
+        _squared_hinge_slope,
+        _squared_hinge_curvature,
+        _squared_hinge_conjugate,
+        smooth=True,
+        convex=True,
+    ),
+    Loss(
+        "logistic",
+        "ln(1 + exp(-m))",
+        _logistic_value,
+        _logistic_slope,
+        _logistic_curvature,
+        _logistic_conjugate,
+        smooth=True,
+        convex=True,
+    ),
+    Loss(
+        "squared",
+        "(1 - m)^2",
+        _squared_value,
+        _squared_slope,
+        _two,
+        _squared_conjugate,
+        smooth=True,
+        convex=True,
+    ),
+)
+
+LOSSES: Mapping[str, Loss] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every loss by name: the one table behind solvers, certificates, plots and documentation."""
+
+
+def get_loss(name: str) -> Loss:
+    """Look up a loss by name.
+
+    Parameters
+    ----------
+    name : str
+        One of the keys of `LOSSES`.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    ValueError
+        If no loss has that name; the message lists those that exist.
+
+    Examples
+    --------
+    >>> from separatrix.losses import get_loss
+    >>> float(get_loss("squared").value(3.0))
+    4.0
+    """
+    try:
+        return LOSSES[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"unknown loss {name!r}; choose one of {', '.join(LOSSES)}") from None

@@ -1,0 +1,215 @@
+"""Model files: one ``.sx`` file holds a fitted model's arrays and a JSON description of the rest.
+
+The container is safetensors: numbers lie in the file as they lie in memory, and its text metadata carry the
+description under the key ``separatrix`` with a SHA-256 of everything. Loading builds only classes that are
+listed in ``MODELS`` (or kernels of `separatrix.kernels`) from names and plain values; no code and no pickle
+is ever read from a file. A new family of models needs one more row in ``MODELS`` and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from separatrix.persistence._container import (
+    FORMAT,
+    ModelFileError,
+    Tensors,
+    atomic_write,
+    read_container,
+    versions,
+    write_container,
+)
+from separatrix.persistence._values import decode, encode
+
+__all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
+
+# Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
+MODELS = {
+    "Perceptron": "separatrix",
+    "KernelPerceptron": "separatrix",
+    "StandardScaler": "sklearn.preprocessing",
+}
+# What a class keeps under private names and needs to learn on after loading.
+_HIDDEN_STATE = {"Perceptron": ("_average_state",)}
+_FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to one file, completely or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library, or a scikit-learn ``Pipeline`` of ``StandardScaler`` and one.
+    path : str or path
+        The file, by custom ending in ``.sx``. An existing file is replaced only once the new one is whole.
+
+    Raises
+    ------
+    ModelFileError
+        If the model is of another class or holds a value that no file can keep, such as a function.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import separatrix as sx
+    >>> model = sx.Perceptron().fit([[0.0], [1.0], [3.0], [4.0]], ["low", "low", "high", "high"])
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "model.sx")
+    >>> sx.save(model, file)
+    >>> sx.load(file).predict([[-1.0], [5.0]]).tolist()
+    ['low', 'high']
+    >>> folder.cleanup()
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    name = os.fspath(path)
+    tensors: Tensors = {}
+    try:
+        described = _describe_model(model, "model", tensors)
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: cannot save the model: {error}") from None
+    check_is_fitted(model)
+    write_container(name, tensors, {"format": FORMAT, "versions": versions(), "model": described})
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        A fitted model that predicts exactly as the saved one.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ModelFileError
+        If the file is no model file, is damaged, or was written by a newer version.
+    """
+    name = os.fspath(path)
+    description, tensors = read_container(name)
+    try:
+        return _build_model(description["model"], tensors)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, ModelFileError) else f"unexpected content ({error})"
+        raise ModelFileError(
+            f"{name}: cannot load the model: {reason}; upgrade separatrix if a newer version wrote the file, "
+            "otherwise save the model again"
+        ) from None
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the format, the library versions and the sizes of a model file, after checking it."""
+    name = os.fspath(path)
+    description, tensors = read_container(name)
+    return {
+        "format": description["format"],
+        "versions": description.get("versions", {}),
+        "file_bytes": os.path.getsize(name),
+        "arrays": len(tensors),
+        "array_bytes": sum(tensor.nbytes for tensor in tensors.values()),
+    }
+
+
+def _model_class(name: str) -> type[Any]:
+    if name not in MODELS:
+        known = ", ".join([*MODELS, "Pipeline"])
+        raise ModelFileError(f"{name!r} is not a class that model files can hold ({known})")
+    found: type[Any] = getattr(importlib.import_module(MODELS[name]), name)
+    return found
+
+
+def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
+    from sklearn.pipeline import Pipeline
+
+    name = type(model).__name__
+    if type(model) is Pipeline:
+        if model.memory is not None or getattr(model, "transform_input", None) is not None:
+            raise ModelFileError("a Pipeline with memory or transform_input; set both to None first")
+        steps = [[step, _describe_model(part, f"{key}.{step}", tensors)] for step, part in model.steps]
+        return {"class": name, "steps": steps}
+    if type(model) is not _model_class(name):
+        raise ModelFileError(f"{type(model).__module__}.{name} is another class than {MODELS[name]}.{name}")
+    fitted = {attribute: value for attribute, value in vars(model).items() if _is_fitted(name, attribute)}
+    parameters = model.get_params(deep=False)
+    return {
+        "class": name,
+        "parameters": _describe_values(parameters, f"parameter {{!r}} of {name}", key, tensors),
+        "fitted": _describe_values(fitted, f"attribute {{!r}} of {name}", key, tensors),
+    }
+
+
+def _is_fitted(class_name: str, attribute: str) -> bool:
+    if attribute in _HIDDEN_STATE.get(class_name, ()):
+        return True
+    return bool(_FITTED_NAME.fullmatch(attribute)) and not attribute.endswith("__")
+
+
+def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tensors) -> dict[str, Any]:
+    described = {}
+    for name, value in values.items():
+        try:
+            described[name] = encode(value, f"{key}.{name}", tensors)
+        except ModelFileError as error:
+            raise ModelFileError(f"{role.format(name)} {error}") from None
+    return described
+
+
+def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
+    if node["class"] == "Pipeline":
+        from sklearn.pipeline import Pipeline
+
+        return Pipeline([(str(step), _build_model(part, tensors)) for step, part in node["steps"]])
+    cls = _model_class(node["class"])
+    model = cls(**{name: decode(value, tensors) for name, value in node["parameters"].items()})
+    for name, value in node["fitted"].items():
+        # A fitted attribute is data: nothing that the class defines itself may be replaced by the file.
+        if not _is_fitted(node["class"], name) or hasattr(cls, name):
+            raise ModelFileError(f"{node['class']} has no fitted attribute {name!r}")
+        setattr(model, name, decode(value, tensors))
+    _check_shapes(model)
+    return model
+
+
+def _check_shapes(model: Any) -> None:
+    """Refuse arrays that do not fit together: compiled code trusts their lengths."""
+    features = int(model.n_features_in_)
+    for name in ("coef_", "support_vectors_", "class_coef_"):
+        if hasattr(model, name) and np.shape(getattr(model, name))[1:] != (features,):
+            raise ModelFileError(f"{name} does not have {features} columns")
+    for name, other in (
+        ("intercept_", "coef_"),
+        ("class_intercept_", "class_coef_"),
+        ("support_", "support_vectors_"),
+        ("intercept_", "dual_coef_"),
+    ):
+        lengths = {np.shape(getattr(model, part))[0] for part in (name, other) if hasattr(model, part)}
+        if len(lengths) > 1:
+            raise ModelFileError(f"{name} and {other} differ in length")
+    if hasattr(model, "dual_coef_") and np.shape(model.dual_coef_)[1] != model.support_vectors_.shape[0]:
+        raise ModelFileError("dual_coef_ and support_vectors_ differ in length")
+    if (state := getattr(model, "_average_state", None)) is not None:
+        weights = np.shape(getattr(model, "class_coef_", model.coef_))
+        wanted = {
+            "coef": weights,
+            "drift": weights,
+            "intercept": weights[:1],
+            "drift_intercepts": weights[:1],
+        }
+        if {name: np.shape(state[name]) for name in wanted} != wanted or np.size(state["clock"]) != 1:
+            raise ModelFileError("_average_state does not fit the weights")
+    for name in ("mean_", "scale_", "var_"):
+        if getattr(model, name, None) is not None and np.shape(getattr(model, name)) != (features,):
+            raise ModelFileError(f"{name} does not have {features} values")

@@ -1,0 +1,128 @@
+"""The container of model files: safetensors with a checked JSON description, written all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = 1
+# Safetensors reads no header beyond 100 MB, and the description is quoted once more within it.
+_LONGEST_DESCRIPTION = 40_000_000
+
+Tensors = dict[str, NDArray[Any]]
+
+
+class ModelFileError(ValueError):
+    """A model cannot be saved to or loaded from a file; the message names the file and the remedy."""
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the path of a temporary neighbour that replaces `path` when the block ends without error.
+
+    The neighbour is flushed to the disk first. After an error, or Ctrl-C, `path` is as it was before and
+    the neighbour is gone.
+    """
+    final = os.path.realpath(os.fspath(path))
+    mode = None
+    if os.path.lexists(final):
+        mode = os.stat(final).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(f"{os.fspath(path)} is not a regular file; choose another path")
+    # Unlike mkstemp, a plain open gives the file the permissions that the user's umask asks for. The suffix
+    # stays last, because writers of pictures read the format from it.
+    folder, base = os.path.split(final)
+    temporary = os.path.join(folder, f".{uuid.uuid4().hex}.{base[-100:]}")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no directory {folder!r} to write {base!r} into; create it first") from None
+    try:
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        yield temporary
+        with open(temporary, "rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, final)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def write_container(name: str, tensors: Tensors, description: dict[str, Any]) -> None:
+    """Write arrays and description into one file, with a checksum over both."""
+    from safetensors.numpy import save_file
+
+    text = json.dumps(description, allow_nan=False)
+    if len(text) > _LONGEST_DESCRIPTION:
+        raise ModelFileError(
+            f"{name}: the model's description has {len(text):,} characters, too many for a file"
+        )
+    with atomic_write(name) as temporary:
+        save_file(tensors, temporary, metadata={"separatrix": text, "sha256": _digest(text, tensors)})
+
+
+def read_container(name: str) -> tuple[dict[str, Any], Tensors]:
+    """Return description and arrays. The container checks every offset against the file's length."""
+    from safetensors import SafetensorError, safe_open
+
+    if not os.path.exists(name):
+        raise FileNotFoundError(f"{name}: no such file; check the path (working directory: {os.getcwd()})")
+    if not os.path.isfile(name):
+        raise ModelFileError(f"{name}: not a regular file; give the path of a model file (.sx)")
+    try:
+        with safe_open(name, framework="np") as container:
+            metadata = container.metadata() or {}
+            tensors = {key: container.get_tensor(key) for key in container.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise ModelFileError(
+            f"{name}: not a separatrix model file, or cut short ({error}); "
+            "give a file written by separatrix, or save the model again"
+        ) from None
+    text = metadata.get("separatrix")
+    if text is None:
+        raise ModelFileError(
+            f"{name}: a safetensors file, but not of separatrix; give a file written by separatrix"
+        )
+    if metadata.get("sha256") != _digest(text, tensors):
+        raise ModelFileError(f"{name}: the file is damaged (checksum differs); copy or save the model again")
+    try:
+        description: dict[str, Any] = json.loads(text)
+        version = description["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ModelFileError(f"{name}: the description is unreadable; save the model again") from None
+    if version != FORMAT:
+        raise ModelFileError(
+            f"{name}: has format {version!r}, and this is separatrix {versions()['separatrix']} which reads "
+            f"format {FORMAT}; upgrade with: pip install --upgrade separatrix"
+        )
+    return description, tensors
+
+
+def _digest(text: str, tensors: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for key in sorted(tensors):
+        tensor = np.asarray(tensors[key], order="C")
+        digest.update(f"\0{key}\0{tensor.dtype.name}\0{tensor.shape}\0".encode())
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that take part in a model."""
+    import sklearn
+
+    import separatrix
+
+    libraries = {"separatrix": separatrix, "scikit-learn": sklearn, "numpy": np}
+    return {name: str(library.__version__) for name, library in libraries.items()}

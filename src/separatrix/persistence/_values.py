@@ -1,0 +1,226 @@
+"""Python values as JSON and arrays, and back; nothing but listed kinds of values in either direction.
+
+None, booleans, integers, finite floats, text and lists are JSON as they are. Everything else is an object
+with one key that tells its kind: ``{"tensor": "model.coef_"}``, ``{"map": {...}}``, ``{"kernel": ...}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.persistence._container import ModelFileError, Tensors
+
+_TENSOR_TYPES = frozenset(
+    {"float64", "float32", "float16", "int64", "int32", "int16", "int8"}
+    | {"uint64", "uint32", "uint16", "uint8", "bool"}
+)
+# NumPy pads every string of an array to the longest, so a short file could ask for a huge array.
+_LARGEST_STRING_ARRAY = 256 << 20
+
+
+def encode(value: Any, key: str, tensors: Tensors) -> Any:
+    """Describe `value` in JSON, and put its arrays into `tensors` under names that begin with `key`."""
+    from scipy import sparse
+
+    from separatrix.certificate import Certificate
+    from separatrix.kernels import Kernel
+
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if type(value) is list:
+        if (columns := _columns(value)) is not None:
+            return {"table": _encode_dict(columns, key, tensors)}
+        return [encode(item, f"{key}.{position}", tensors) for position, item in enumerate(value)]
+    if type(value) is tuple:
+        return {"tuple": encode(list(value), key, tensors)}
+    if type(value) is dict:
+        return _encode_dict(value, key, tensors)
+    if isinstance(value, np.str_):
+        return str(value)
+    if isinstance(value, np.generic) and value.dtype.name in _TENSOR_TYPES:
+        return {"scalar": [value.dtype.name, encode(value.item(), key, tensors)]}
+    if isinstance(value, np.ndarray):
+        return _encode_array(np.asarray(value), key, tensors)
+    if sparse.issparse(value) and value.format == "csr":
+        parts = {part: encode(getattr(value, part), f"{key}.{part}", tensors) for part in _CSR_PARTS}
+        return {"csr": {**parts, "shape": list(value.shape), "array": isinstance(value, sparse.sparray)}}
+    if isinstance(value, Certificate):
+        return {"certificate": encode(value.as_dict(), key, tensors)}
+    if isinstance(value, Kernel) and type(value) is _kernel_classes().get(type(value).__name__):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"kernel": [type(value).__name__, _encode_dict(fields, key, tensors)]}
+    raise ModelFileError(_why_not(value))
+
+
+_CSR_PARTS = ("data", "indices", "indptr")
+_COLUMN_TYPES = {float: np.float64, int: np.int64, bool: np.bool_}
+
+
+def _columns(rows: list[Any]) -> dict[str, Any] | None:
+    """Return rows of numbers such as `history_` as one array per name, or None for other lists.
+
+    A fit of a million passes has a million rows: as text they would burst the container's header.
+    """
+    if not rows or not all(type(row) is dict and row.keys() == rows[0].keys() for row in rows):
+        return None
+    columns: dict[str, Any] = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        kinds = {type(value) for value in values}
+        kind = kinds.pop()
+        if type(name) is not str or kinds or kind not in (*_COLUMN_TYPES, type(None)):
+            return None
+        if kind is int and not all(-(2**63) <= value < 2**63 for value in values):
+            return None
+        columns[name] = None if kind is type(None) else np.array(values, dtype=_COLUMN_TYPES[kind])
+    return columns if any(column is not None for column in columns.values()) else None
+
+
+def _encode_dict(value: dict[Any, Any], key: str, tensors: Tensors) -> dict[str, Any]:
+    if all(type(name) is str for name in value):
+        return {"map": {name: encode(item, f"{key}.{name}", tensors) for name, item in value.items()}}
+    pairs = enumerate(value.items())  # keys such as class labels keep their type
+    return {"pairs": [encode(list(pair), f"{key}.{position}", tensors) for position, pair in pairs]}
+
+
+def _encode_array(array: NDArray[Any], key: str, tensors: Tensors) -> dict[str, Any]:
+    if array.dtype.name in _TENSOR_TYPES:
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        # A Fortran-ordered array comes back as one: sums in another order would differ in the last bits.
+        transposed = native.flags.f_contiguous and not native.flags.c_contiguous
+        tensors[key] = np.asarray(native.T if transposed else native, order="C")
+        return {"transposed" if transposed else "tensor": key}
+    if array.dtype.kind == "U":
+        width = array.dtype.itemsize // 4
+        _check_string_array(width, array.size)
+        return {"strings": {"values": array.ravel().tolist(), "width": width, "shape": list(array.shape)}}
+    if array.dtype.kind == "O":
+        values = encode(array.ravel().tolist(), key, tensors)
+        return {"objects": {"values": values, "shape": list(array.shape)}}
+    raise ModelFileError(f"is an array of {array.dtype}, which model files cannot keep; convert it first")
+
+
+def _check_string_array(width: int, size: int) -> None:
+    if 4 * width * size > _LARGEST_STRING_ARRAY:
+        raise ModelFileError(
+            f"is an array of {size:,} texts of {width:,} characters each, too large for a model file; "
+            "use shorter class labels"
+        )
+
+
+def _why_not(value: Any) -> str:
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return (
+            "is a random generator, which model files cannot keep; call set_params(random_state=0) (or "
+            "another integer) before saving: predictions do not depend on it"
+        )
+    if callable(value):
+        return (
+            f"is a {type(value).__name__}, and model files hold no code; use a name or an object of "
+            "separatrix.kernels"
+        )
+    return f"is a {type(value).__qualname__}, which model files cannot keep; use numbers, text or arrays"
+
+
+def decode(node: Any, tensors: Tensors) -> Any:
+    """Return the value that `encode` described."""
+    if isinstance(node, list):
+        return [decode(item, tensors) for item in node]
+    if not isinstance(node, dict):
+        return node
+    (kind, content), *others = node.items() or [("nothing", None)]
+    if others or kind not in _DECODERS:
+        raise ModelFileError(f"it holds a value of unknown kind {kind!r}")
+    return _DECODERS[kind](content, tensors)
+
+
+def _decode_table(content: dict[str, Any], tensors: Tensors) -> list[dict[str, Any]]:
+    columns = decode(content, tensors)
+    count = next(len(column) for column in columns.values() if column is not None)
+    values = [[None] * count if column is None else column.tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _decode_strings(content: dict[str, Any], tensors: Tensors) -> NDArray[Any]:
+    values, width = [str(value) for value in content["values"]], int(content["width"])
+    _check_string_array(max(width, 1), len(values))
+    if any(len(value) > width for value in values):
+        raise ModelFileError("it holds a text longer than declared")
+    return np.array(values, dtype=f"<U{width}").reshape(content["shape"])
+
+
+def _decode_objects(content: dict[str, Any], tensors: Tensors) -> NDArray[Any]:
+    values = decode(content["values"], tensors)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(content["shape"])
+
+
+def _decode_csr(content: dict[str, Any], tensors: Tensors) -> Any:
+    from scipy import sparse
+
+    parts = tuple(decode(content[part], tensors) for part in _CSR_PARTS)
+    rows, columns = (int(length) for length in content["shape"])
+    flat = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts)
+    if not flat or len(parts[2]) != rows + 1:
+        raise ModelFileError("it holds a sparse matrix whose parts do not fit together")
+    build = sparse.csr_array if content["array"] else sparse.csr_matrix
+    matrix = build(parts, shape=(rows, columns))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _decode_certificate(content: Any, tensors: Tensors) -> Any:
+    from separatrix.certificate import Certificate
+
+    return Certificate.from_dict(decode(content, tensors))
+
+
+def _decode_kernel(content: list[Any], tensors: Tensors) -> Any:
+    name, parameters = content
+    if name not in _kernel_classes():
+        raise ModelFileError(f"it uses the unknown kernel {name!r}")
+    return _kernel_classes()[name](**decode(parameters, tensors))
+
+
+def _kernel_classes() -> dict[str, Any]:
+    """Return the public kernels that are plain values; a file can name no other class."""
+    from separatrix import kernels
+
+    public = {name: getattr(kernels, name) for name in kernels.__all__}
+    return {
+        name: item
+        for name, item in public.items()
+        if isinstance(item, type) and issubclass(item, kernels.Kernel) and dataclasses.is_dataclass(item)
+    }
+
+
+def _decode_scalar(content: list[Any], tensors: Tensors) -> Any:
+    name, value = content
+    if name not in _TENSOR_TYPES:
+        raise ModelFileError(f"it holds a number of unknown type {name!r}")
+    return np.dtype(name).type(decode(value, tensors))
+
+
+_DECODERS: dict[str, Any] = {
+    "float": lambda text, tensors: float(text),
+    "tuple": lambda items, tensors: tuple(decode(items, tensors)),
+    "map": lambda items, tensors: {name: decode(item, tensors) for name, item in items.items()},
+    "pairs": lambda items, tensors: {decode(k, tensors): decode(item, tensors) for k, item in items},
+    "table": _decode_table,
+    "scalar": _decode_scalar,
+    "tensor": lambda key, tensors: tensors[key],
+    "transposed": lambda key, tensors: tensors[key].T,
+    "strings": _decode_strings,
+    "objects": _decode_objects,
+    "csr": _decode_csr,
+    "certificate": _decode_certificate,
+    "kernel": _decode_kernel,
+}

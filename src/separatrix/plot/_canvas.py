@@ -1,0 +1,61 @@
+"""Figures without a screen, and one look for all pictures."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart with every common colour blindness; its black is left to the lines.
+# The order puts colours side by side that differ in lightness too, for print without colour.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p", "*")
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), "-")
+INK = "#222222"
+_TINT = 0.76
+
+
+@dataclass(frozen=True)
+class ClassStyle:
+    """How one class looks: its points' colour and marker, its region's lighter tint."""
+
+    colour: str
+    marker: str
+    tint: tuple[float, float, float]
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Make a figure that lives outside pyplot, so that it works without a display and leaks nothing."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "matplotlib":
+            raise
+        message = 'plots need matplotlib: pip install "separatrix[plot]"'
+        raise ModuleNotFoundError(message, name="matplotlib") from None
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def class_style(index: int) -> ClassStyle:
+    """Choose the style of the class at a position; colour with marker repeats only after 77 classes."""
+    colour = PALETTE[index % len(PALETTE)]
+    channels = [int(colour[start:start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (channel + (1 - channel) * _TINT for channel in channels)
+    return ClassStyle(colour, MARKERS[index % len(MARKERS)], (red, green, blue))
+
+
+def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02) -> None:
+    """Put the legend right of the data, where it hides nothing; `gap` is in widths of the axes."""
+    columns = 1 + (len(handles) - 1) // 18
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1 + gap, 1.0), borderaxespad=0.0,
+              ncols=columns, frameon=False, fontsize="small")
+
+
+def final_step(model: Any) -> Any:
+    """Return the estimator at the end of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return final_step(steps[-1][1]) if isinstance(steps, list) and steps else model

@@ -1,0 +1,52 @@
+"""The loss table as a picture."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.losses import LOSSES
+from separatrix.plot._canvas import DASHES, INK, PALETTE, new_figure, outside_legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def losses(ax: "Axes | None" = None) -> "Axes":
+    """Draw every loss ``l(m)`` of the table over the margin ``m = y f(x)``.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from separatrix import plot
+    >>> len(plot.losses().get_lines()) >= 6
+    True
+    """
+    if ax is None:
+        ax = new_figure(6.6, 3.8).subplots()
+    margins = np.linspace(-2.0, 3.0, 1001)
+    handles = []
+    for index, loss in enumerate(LOSSES.values()):
+        colour = INK if index == 0 else PALETTE[index - 1]
+        style = DASHES[index % len(DASHES)]
+        # Later rows lie below earlier ones and the last is broad: squared and squared hinge share a branch.
+        width = 3.2 if loss.name == "squared" else 1.8
+        (line,) = ax.plot(margins, loss.value(margins), color=colour, linestyle=style, linewidth=width,
+                          zorder=3 - 0.1 * index, label=f"{loss.name.replace('_', ' ')}:  {loss.formula}")
+        handles.append(line)
+    ax.set_xlim(margins[0], margins[-1])
+    ax.set_ylim(-0.06, 4.0)
+    ax.axvline(0.0, color=INK, linewidth=0.6, alpha=0.5, zorder=0)
+    ax.text(-0.05, 3.93, "wrong side", horizontalalignment="right", verticalalignment="top", fontsize="small")
+    ax.text(0.05, 3.93, "right side", horizontalalignment="left", verticalalignment="top", fontsize="small")
+    ax.set_xlabel("margin m = y f(x)")
+    ax.set_ylabel("loss")
+    outside_legend(ax, handles)
+    return ax

@@ -1,0 +1,149 @@
+"""The plane a decision boundary is drawn on, and how points of any dimension reach it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Up to this many features the covariance matrix is small enough to be decomposed outright.
+_SMALL = 1000
+# Numbers in one block of grid points given to the model.
+_BLOCK_NUMBERS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The points ``origin + u directions[0] + v directions[1]``, with labels for the axes u and v."""
+
+    origin: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    labels: tuple[str, str]
+    exact: bool
+    """Whether the plane is the whole space, so that no point is projected."""
+
+    def coordinates(self, rows: Any) -> NDArray[np.float64]:
+        """(u, v) of the orthogonal projection of each row."""
+        flat: NDArray[np.float64] = np.asarray(rows @ self.directions.T) - self.origin @ self.directions.T
+        return flat
+
+    def points(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points in feature space with the given (u, v)."""
+        return self.origin + coordinates @ self.directions
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples as numbers, with the way back to the container that the model was trained on."""
+
+    rows: Any
+    names: Sequence[str] | None
+    wrap: Callable[[NDArray[np.float64]], Any]
+
+
+def read_samples(X: Any) -> Samples:
+    """Take numbers and column names out of an array, a sparse matrix or a table."""
+    if hasattr(X, "tocsr"):
+        csr = X.tocsr()
+        return Samples(csr, None, lambda points: points.astype(csr.dtype, copy=False) if csr.dtype.kind == "f"
+                       else points)
+    columns = getattr(X, "columns", None)
+    if columns is not None and hasattr(X, "column_names"):  # an Arrow table: its columns are the data
+        names = [str(name) for name in X.column_names]
+        rows = np.column_stack([np.asarray(column) for column in X.columns])
+        return Samples(_numeric(rows), names,
+                       lambda points: type(X).from_pydict(dict(zip(X.column_names, points.T, strict=True))))
+    if columns is not None:
+        names = [str(name) for name in columns]
+        rows = _numeric(np.asarray(X))
+        if type(X).__module__.startswith("polars"):
+            return Samples(rows, names, lambda points: type(X)(points, schema=list(columns)))
+        return Samples(rows, names, lambda points: type(X)(points, columns=columns))
+    rows = _numeric(np.asarray(X))
+    return Samples(rows, None,
+                   lambda points: points.astype(rows.dtype, copy=False) if rows.dtype.kind == "f" else points)
+
+
+def _numeric(rows: NDArray[Any]) -> NDArray[Any]:
+    if rows.ndim != 2:
+        raise ValueError(f"X must have two dimensions (samples, features), not {rows.ndim}")
+    if rows.dtype.kind == "O":
+        try:
+            rows = rows.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError("X must hold numbers only; leave out or encode columns of text") from None
+    if rows.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, not {rows.dtype}")
+    return rows
+
+
+def find_plane(samples: Samples, names: Sequence[str] | None) -> Plane:
+    """Choose the two features themselves, or the two principal directions through the mean."""
+    count, features = samples.rows.shape
+    if features < 2:
+        raise ValueError("a boundary in the plane needs at least two features; X has one")
+    if count == 0:
+        raise ValueError("X has no samples to draw")
+    if names is None:
+        names = samples.names
+    elif len(names) != features:
+        raise ValueError(f"names must name each of the {features} features; it has {len(names)} entries")
+    if features == 2:
+        labels = (str(names[0]), str(names[1])) if names is not None else ("feature 0", "feature 1")
+        return Plane(np.zeros(2), np.eye(2), labels, exact=True)
+    mean = np.asarray(samples.rows.mean(axis=0), dtype=np.float64).reshape(-1)
+    directions, shares = _principal_directions(samples.rows, mean)
+    labels = (f"principal direction 1 ({shares[0]:.1%} of variance)",
+              f"principal direction 2 ({shares[1]:.1%} of variance)")
+    return Plane(mean, directions, labels, exact=False)
+
+
+def _principal_directions(rows: Any, mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the two directions of largest variance, and their shares of all variance."""
+    count, features = rows.shape
+    if hasattr(rows, "multiply"):
+        squares = float(rows.multiply(rows).sum(dtype=np.float64))
+    else:
+        squares = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64))
+    total = max(squares - count * float(mean @ mean), 0.0)
+    if features <= _SMALL or count <= 3:
+        scatter = _scatter(rows, mean)
+        values, vectors = np.linalg.eigh(scatter)
+        values, directions = values[:-3:-1], vectors[:, :-3:-1].T
+        total = float(np.trace(scatter))
+    else:
+        from scipy.sparse.linalg import LinearOperator, svds
+
+        ones = np.ones(count)
+        centred = LinearOperator(
+            rows.shape, dtype=np.float64,
+            matvec=lambda v: rows @ v.reshape(-1) - float(mean @ v.reshape(-1)),
+            rmatvec=lambda u: rows.T @ u.reshape(-1) - mean * float(ones @ u.reshape(-1)))
+        _, singular, vectors = svds(centred, k=2, v0=np.ones(min(rows.shape)))
+        order = np.argsort(singular)[::-1]
+        values, directions = singular[order] ** 2, vectors[order]
+    # Eigenvectors have no sign of their own: the largest entry is made positive, so pictures repeat.
+    signs = np.sign(directions[[0, 1], np.abs(directions).argmax(axis=1)])
+    return directions * signs[:, None], np.maximum(values, 0.0) / (total if total > 0 else 1.0)
+
+
+def _scatter(rows: Any, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``sum (x - mean)(x - mean)^T``, block by block in float64."""
+    features = mean.shape[0]
+    scatter = np.zeros((features, features))
+    step = max(1, _BLOCK_NUMBERS // features)
+    for start in range(0, rows.shape[0], step):
+        block = rows[start:start + step]
+        centred = (block.toarray() if hasattr(block, "toarray") else block) - mean
+        scatter += centred.T @ centred
+    return scatter
+
+
+def on_grid(function: Callable[[Any], Any], plane: Plane, samples: Samples,
+            coordinates: NDArray[np.float64]) -> NDArray[Any]:
+    """Apply a method of the model to points of the plane, in blocks that fit into memory."""
+    step = max(1, _BLOCK_NUMBERS // plane.origin.shape[0])
+    parts = [np.asarray(function(samples.wrap(plane.points(coordinates[start:start + step]))))
+             for start in range(0, len(coordinates), step)]
+    return np.concatenate(parts)
