@@ -130,9 +130,9 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
 def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float) -> Judgement:
     """Judge the scores ``X Wᵀ + b`` on all samples."""
     judgement = start(problem)
-    norms = boundary_norms(problem, coef)
     W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
     with single_threaded(problem.view.shape[0] * coef.size):
+        norms = boundary_norms(problem, coef)
         for rows, block in problem.view.blocks():
             weights = None if problem.weights is None else problem.weights[rows]
             scores = np.asarray(block @ W.T) + b
@@ -149,8 +149,10 @@ def proves_separation(problem: Problem, coef: Array, intercept: Array) -> bool:
     W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
     relative = (problem.view.shape[1] + 2) * float(np.finfo(np.float64).eps)
     for rows, block in problem.view.blocks():
-        scores = np.asarray(block @ W.T) + b
-        bounds = relative * (np.asarray(abs(block) @ np.abs(W).T) + np.abs(b))
+        with single_threaded(problem.view.shape[0] * coef.size):
+            scores = np.asarray(block @ W.T) + b
+            sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
+        bounds = relative * sizes
         classes, every = problem.classes[rows], np.arange(scores.shape[0])
         if problem.largest_wins:
             m = scores[every, classes][:, None] - scores
