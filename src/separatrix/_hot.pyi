@@ -15,8 +15,8 @@ def hash_rows(*rows_and_out: NDArray[Any]) -> None: ...
 
 class _State:
     # The rows (an array; or data, indices, indptr and the number of features), then the visits.
-    def run_dense(self, *rows_and_visits: Any) -> int: ...
-    def run_csr(self, *rows_and_visits: Any) -> int: ...
+    def run_dense(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
+    def run_csr(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
 
 class _Perceptron(_State):
     def __init__(
@@ -40,6 +40,7 @@ class _Perceptron(_State):
         tally: NDArray[Any],
         remaining: NDArray[Any],
         scores: NDArray[Any],
+        stride: int,
         joint: bool,
         fit_intercept: bool,
         eta: float,
@@ -58,6 +59,7 @@ class _Judge(_State):
         intercepts: NDArray[Any],
         errors: NDArray[Any],
         scores: NDArray[Any],
+        stride: int,
         largest_wins: bool,
         margin: float,
     ) -> None: ...

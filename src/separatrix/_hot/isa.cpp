@@ -16,12 +16,12 @@ template <class T, class Index>
 CsrRows<T, Index> rows_of(const CsrArray<T, Index>& a) { return {a.data, a.indices, a.indptr, a.n_features}; }
 
 template <class T, class Array>
-std::int64_t learn(const Array& array, PerceptronState<T>& state, const Visits& visits) {
+std::int64_t learn(const Array& array, PerceptronState<T>& state, JudgeState<T>* judge, const Visits& visits) {
     const auto rows = rows_of(array);
     using Rows = std::remove_const_t<decltype(rows)>;
-    if (state.scale) return PerceptronPass<true, 0, Rows>(rows, state).run(visits);
-    if (state.columns == 1) return PerceptronPass<false, 1, Rows>(rows, state).run(visits);
-    return PerceptronPass<false, 0, Rows>(rows, state).run(visits);
+    if (state.scale) return PerceptronPass<true, 0, Rows>(rows, state, judge).run(visits);
+    if (state.columns == 1) return PerceptronPass<false, 1, Rows>(rows, state, judge).run(visits);
+    return PerceptronPass<false, 0, Rows>(rows, state, judge).run(visits);
 }
 
 template <class T, class Array>

@@ -26,7 +26,7 @@ struct CsrArray {
 // The loops over one kind of rows.
 template <class T, class Rows>
 struct RowKernels {
-    std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, const Visits&);
+    std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
     void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
 };
 

@@ -47,37 +47,35 @@ CsrArray<T, Index> csr_rows(const Array<const T>& data, const Array<const Index>
     return {data.data(), indices.data(), indptr.data(), n_features};
 }
 
-template <class T, class Rows>
-std::int64_t run(PerceptronState<T>& state, const Rows& rows, const Visits& visits) {
-    nb::gil_scoped_release release;
-    return kernels<T>().of(rows).perceptron(rows, state, visits);
-}
-
-template <class T, class Rows>
-std::int64_t run(JudgeState<T>& state, const Rows& rows, const Visits& visits) {
-    nb::gil_scoped_release release;
-    kernels<T>().of(rows).judge(rows, state, visits);
-    return visits.end;
-}
-
-// run(rows, order, begin, end, budget, gathered) for both kinds of rows. The Python solver
-// holds the arrays that a state points into for as long as it holds the state.
-template <class T, class State>
-void def_run(nb::class_<State>& c) {
-    c.def("run_dense", [](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X,
-                          const Order& order, std::int64_t begin,
-                          std::int64_t end, std::int64_t budget, std::int64_t gathered) {
-        return run<T>(state, dense_rows(X),
-                      Visits{order.data(), begin, end, budget, gathered});
-    });
-    const auto def_csr = [&c]<class Index>(Index) {
-        c.def("run_csr", [](State& state, const Array<const T>& data, const Array<const Index>& indices,
-                            const Array<const Index>& indptr, std::int64_t n_features, const Order& order,
-                            std::int64_t begin, std::int64_t end,
-                            std::int64_t budget, std::int64_t gathered) {
-            return run<T>(state, csr_rows<T, Index>(data, indices, indptr, n_features),
-                          Visits{order.data(), begin, end, budget, gathered});
-        });
+// state.run_dense(X, order, begin, end, budget, gathered, judge) and run_csr(data, indices, indptr,
+// n_features, …): body(state, judge or null, rows, visits). The Python solver holds the arrays that
+// the states point into for as long as it holds the states.
+template <class T, class State, class Body>
+void def_run(nb::class_<State>& c, Body body) {
+    using Judge = JudgeState<T>;
+    c.def("run_dense",
+          [body](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, const Order& order,
+                 std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
+                 Judge* judge) {
+              const auto rows = dense_rows(X);
+              const Visits visits{order.data(), begin, end, budget, gathered};
+              nb::gil_scoped_release release;
+              return body(state, judge, rows, visits);
+          },
+          "X"_a, "order"_a, "begin"_a, "end"_a, "budget"_a, "gathered"_a, "judge"_a.none() = nb::none());
+    const auto def_csr = [&c, body]<class Index>(Index) {
+        c.def("run_csr",
+              [body](State& state, const Array<const T>& data, const Array<const Index>& indices,
+                     const Array<const Index>& indptr, std::int64_t n_features, const Order& order,
+                     std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
+                     Judge* judge) {
+                  const auto rows = csr_rows<T, Index>(data, indices, indptr, n_features);
+                  const Visits visits{order.data(), begin, end, budget, gathered};
+                  nb::gil_scoped_release release;
+                  return body(state, judge, rows, visits);
+              },
+              "data"_a, "indices"_a, "indptr"_a, "n_features"_a, "order"_a, "begin"_a, "end"_a, "budget"_a,
+              "gathered"_a, "judge"_a.none() = nb::none());
     };
     def_csr(std::int32_t{});
     def_csr(std::int64_t{});
@@ -96,14 +94,15 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
            const Array<double>& clock, double decay, double truncation,
            const std::optional<Array<double>>& scale, const std::optional<Array<double>>& owed,
            const std::optional<Array<T>>& paid, const Array<std::int64_t>& updates,
-           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores, bool joint,
-           bool fit_intercept, double eta, double margin) {
+           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores,
+           std::int64_t stride, bool joint, bool fit_intercept, double eta, double margin) {
             new (self) State{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .stride = stride,
                 .joint = joint,
                 .fit_intercept = fit_intercept,
                 .eta = static_cast<T>(eta),
@@ -127,8 +126,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
         "intercepts"_a, "drift"_a.none(), "drift_intercepts"_a.none(), "clock"_a, "decay"_a, "truncation"_a,
         "scale"_a.none(), "owed"_a.none(), "paid"_a.none(), "updates"_a, "tally"_a, "remaining"_a,
-        "scores"_a, "joint"_a, "fit_intercept"_a, "eta"_a, "margin"_a);
-    def_run<T>(learner);
+        "scores"_a, "stride"_a, "joint"_a, "fit_intercept"_a, "eta"_a, "margin"_a);
 
     using Judge = JudgeState<T>;
     nb::class_<Judge> judge(m, ("Judge" + suffix).c_str());
@@ -138,13 +136,14 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
            const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
            const Array<const std::uint8_t>& wanted, const Array<const T>& weights,
            const Array<const T>& intercepts, const Array<double>& errors, const Array<T>& scores,
-           bool largest_wins, double margin) {
+           std::int64_t stride, bool largest_wins, double margin) {
             new (self) Judge{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .stride = stride,
                 .largest_wins = largest_wins,
                 .margin = static_cast<T>(margin),
                 .weights = weights.data(),
@@ -154,8 +153,14 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
             };
         },
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
-        "intercepts"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
-    def_run<T>(judge);
+        "intercepts"_a, "errors"_a, "scores"_a, "stride"_a, "largest_wins"_a, "margin"_a);
+    def_run<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
+        kernels<T>().of(rows).judge(rows, state, visits);
+        return visits.end;
+    });
+    def_run<T>(learner, [](State& state, Judge* beside, const auto& rows, const Visits& visits) {
+        return kernels<T>().of(rows).perceptron(rows, state, beside, visits);
+    });
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 //
 // A row of weight s is presented ceil(s) times in a row, the last time with the fractional step,
 // so that weight 2 is the same as the row twice. Judging counts the errors of fixed weights, those of
-// the last pass's end, over the same visits: beside the learning pass, while the rows are in the
-// shared cache, it costs no second reading of the data.
+// the last pass's end, over the same visits, within the learning pass or beside it, while the rows are
+// in the cache: it costs no second reading of the data.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,55 @@ inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
     if (at + AHEAD < visits.end) rows.prefetch(visits.row(at + AHEAD));
 }
 
+// Counts the errors of the scores that s.scores holds for a row of class c.
+template <class T>
+inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
+    const T* f = s.scores;
+    if (s.largest_wins) {
+        bool wrong = false;
+        for (std::int64_t k = 0; k < s.columns; ++k)
+            wrong |= k != c && (f[k] > f[c] || (f[k] == f[c] && k < c) || f[k] + s.margin > f[c]);
+        if (wrong) s.errors[0] += weight;
+        return;
+    }
+    const std::int8_t* codes = s.codes + c * s.columns;
+    for (std::int64_t k = 0; k < s.columns; ++k) {
+        if (codes[k] == 0) continue;
+        const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
+        if (mistaken || codes[k] * f[k] < s.margin) s.errors[k] += weight;
+    }
+}
+
+template <class Rows, class T = typename Rows::value_type>
+inline void judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t i, std::int64_t c) {
+    if (s.columns == 1) {
+        T out[1];
+        rows.single_scores(i, {s.weights}, s.stride, {s.intercepts[0]}, s.margin, out);
+        s.scores[0] = out[0];
+        return;
+    }
+    rows.scores(i, s.weights, s.stride, s.columns, s.wanted + c * s.columns, s.scores);
+    for (std::int64_t k = 0; k < s.columns; ++k) s.scores[k] += s.intercepts[k];
+}
+
+// Adds the errors of fixed weights over the visits to state.errors.
+template <class Rows, class T = typename Rows::value_type>
+void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
+    for (std::int64_t at = visits.begin; at < visits.end; ++at) {
+        prefetch(rows, visits, at);
+        const std::int64_t sample = visits.order[at], c = s.classes[sample];
+        judge_scores(rows, s, visits.row(at), c);
+        count_errors(s, c, s.row_weights ? static_cast<double>(s.row_weights[sample]) : 1.0);
+    }
+}
+
 // COLUMNS: their number where it is known beforehand (one, the binary case), else 0.
 template <bool PENALISED, int COLUMNS, class Rows, class T = typename Rows::value_type>
 class PerceptronPass {
 public:
-    PerceptronPass(const Rows& rows, PerceptronState<T>& state)
-        : rows_(rows), s_(state), columns_(COLUMNS ? COLUMNS : state.columns) {}
+    // judge: null, or the fixed weights to judge on the way
+    PerceptronPass(const Rows& rows, PerceptronState<T>& state, JudgeState<T>* judge)
+        : rows_(rows), s_(state), judge_(judge), columns_(COLUMNS ? COLUMNS : state.columns) {}
 
     // Returns the position where it stopped: before the end only when the repeated presentations
     // of one heavy row used up the budget (s.remaining holds what is left of it).
@@ -46,10 +89,16 @@ public:
             prefetch(rows_, visits, at);
             const std::int64_t i = visits.row(at), sample = visits.order[at];
             const std::int64_t c = s_.classes[sample];
-            if (left <= 0) left = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
+            bool to_judge = false;
+            if (left <= 0) {
+                left = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
+                to_judge = judge_ != nullptr;
+            }
             while (left > 0) {
                 const double weight = left < 1.0 ? left : 1.0;
-                score(i, c);
+                score(i, c, to_judge);
+                if (to_judge) count_errors(*judge_, c, left);
+                to_judge = false;
                 const bool wrong = s_.joint ? learn_jointly(i, c, weight) : learn_columns(i, c, weight);
                 left -= weight;
                 *s_.clock += weight;
@@ -65,16 +114,28 @@ public:
     }
 
 private:
-    void score(std::int64_t i, std::int64_t c) {
+    // Scores of row i, and those of the judged weights if they are wanted too.
+    void score(std::int64_t i, std::int64_t c, bool to_judge) {
         if (COLUMNS == 1 && !PENALISED) {
-            s_.scores[0] = rows_.score(i, s_.weights, s_.intercepts[0], s_.margin);
+            if (to_judge) {
+                T out[2];
+                rows_.single_scores(i, {s_.weights, judge_->weights}, s_.stride,
+                                    {s_.intercepts[0], judge_->intercepts[0]}, s_.margin, out);
+                s_.scores[0] = out[0];
+                judge_->scores[0] = out[1];
+            } else {
+                T out[1];
+                rows_.single_scores(i, {s_.weights}, s_.stride, {s_.intercepts[0]}, s_.margin, out);
+                s_.scores[0] = out[0];
+            }
             return;
         }
+        if (to_judge) judge_scores(rows_, *judge_, i, c);
         const std::uint8_t* wanted = s_.wanted + c * columns_;
         if (PENALISED && s_.truncation > 0)
             for (std::int64_t k = 0; k < columns_; ++k)
                 if (wanted[k]) settle(i, k);
-        rows_.scores(i, s_.weights, columns_, wanted, s_.scores);
+        rows_.scores(i, s_.weights, s_.stride, columns_, wanted, s_.scores);
         if (PENALISED)
             for (std::int64_t k = 0; k < columns_; ++k)
                 s_.scores[k] = static_cast<T>(s_.scores[k] * s_.scale[k]);
@@ -129,9 +190,9 @@ private:
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
         if (PENALISED)
-            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, columns_, k);
+            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
         else
-            rows_.add(i, amount, s_.weights, columns_, k);
+            rows_.add(i, amount, s_.weights, s_.stride, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;
@@ -148,7 +209,7 @@ private:
         s_.owed[k] += s_.truncation * weight;
         if (s_.scale[k] < 1e-9) {
             for (std::int64_t j = 0; j < rows_.n_features; ++j) {
-                T& w = s_.weights[rows_.position(j, columns_, k)];
+                T& w = s_.weights[rows_.position(j, s_.stride, k)];
                 w = static_cast<T>(w * s_.scale[k]);
             }
             s_.scale[k] = 1.0;
@@ -159,7 +220,7 @@ private:
     // Tsuruoka, Tsujii and Ananiadou, 2009). The others pay at the end of the pass.
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
-        rows_.each(i, columns_, k, [&](std::int64_t at) {
+        rows_.each(i, s_.stride, k, [&](std::int64_t at) {
             const double before = s_.weights[at], paid = s_.paid[at];
             double after = before;
             if (before > 0) {
@@ -176,39 +237,9 @@ private:
 
     const Rows rows_;
     PerceptronState<T>& s_;
+    JudgeState<T>* const judge_;
     const std::int64_t columns_;
 };
-
-// Adds the errors of fixed weights over the visits to state.errors.
-template <class Rows, class T = typename Rows::value_type>
-void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
-    const std::int64_t columns = s.columns;
-    T* f = s.scores;
-    for (std::int64_t at = visits.begin; at < visits.end; ++at) {
-        prefetch(rows, visits, at);
-        const std::int64_t sample = visits.order[at], c = s.classes[sample];
-        const double weight = s.row_weights ? static_cast<double>(s.row_weights[sample]) : 1.0;
-        if (columns == 1) {
-            f[0] = rows.score(visits.row(at), s.weights, s.intercepts[0], s.margin);
-        } else {
-            rows.scores(visits.row(at), s.weights, columns, s.wanted + c * columns, f);
-            for (std::int64_t k = 0; k < columns; ++k) f[k] += s.intercepts[k];
-        }
-        if (s.largest_wins) {
-            bool wrong = false;
-            for (std::int64_t k = 0; k < columns; ++k)
-                wrong |= k != c && (f[k] > f[c] || (f[k] == f[c] && k < c) || f[k] + s.margin > f[c]);
-            if (wrong) s.errors[0] += weight;
-            continue;
-        }
-        const std::int8_t* codes = s.codes + c * columns;
-        for (std::int64_t k = 0; k < columns; ++k) {
-            if (codes[k] == 0) continue;
-            const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
-            if (mistaken || codes[k] * f[k] < s.margin) s.errors[k] += weight;
-        }
-    }
-}
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

@@ -102,7 +102,11 @@ class PerceptronSolver:
         problem, dtype, P = self.problem, self.view.dtype, self.problem.columns
         d = self.view.shape[1]
         layout = (d, P) if self.sparse else (P, d)
-        self._weights, self.intercept = np.zeros(layout, dtype=dtype), _apart(P, dtype)
+        self.judging = self.keep == "best"
+        # Sparse rows look weights up feature by feature: those to judge lie beside those that learn.
+        both = np.zeros((d, 2 * P) if self.sparse and self.judging else layout, dtype=dtype)
+        self._weights = both[:, :P] if self.sparse else both
+        self.intercept = _apart(P, dtype)
         self.coef[...], self.intercept[...] = coef, intercept
         self.active = np.ones(P, dtype=bool)
         self.pocket = Pocket(problem, self.coef, self.intercept)
@@ -133,7 +137,7 @@ class PerceptronSolver:
             "clock": self.clock,
             "scale": np.ones(P) if penalty else None,
             "owed": np.zeros(P) if penalty else None,
-            "paid": np.zeros_like(self._weights) if penalty else None,
+            "paid": np.zeros_like(both) if penalty else None,
             "updates": _apart(P, np.int64),
             "tally": _apart(3),
             "remaining": _apart(1),
@@ -145,23 +149,27 @@ class PerceptronSolver:
             **self._arrays,
             decay=self.eta * penalty.l2,
             truncation=self.eta * penalty.l1,
+            stride=both.shape[1],
             joint=problem.joint,
             fit_intercept=problem.fit_intercept,
             eta=self.eta,
             margin=self.margin,
         )
-        self.judging = self.keep == "best"
         if not self.judging:
             return
         self._frozen: dict[str, Any] = {
             "wanted": self._wanted.copy(),
-            "weights": np.zeros_like(self._weights),
+            "weights": both[:, P:] if self.sparse else np.zeros_like(both),
             "intercepts": _apart(P, dtype),
             "errors": _apart(P),
             "scores": _apart(P, dtype),
         }
         self._judge = (_hot.JudgeFloat32 if single else _hot.JudgeFloat64)(
-            **shared, **self._frozen, largest_wins=problem.largest_wins, margin=self.margin
+            **shared,
+            **self._frozen,
+            stride=both.shape[1],
+            largest_wins=problem.largest_wins,
+            margin=self.margin,
         )
 
     def _by_column(self, weights: Any) -> Array:
@@ -222,16 +230,17 @@ class PerceptronSolver:
     def _visit(self, control: Control) -> bool:
         """Present every sample once; return False if the loop wants to stop within the pass.
 
-        Where the pass's start is to be judged, that happens on the same rows: in a second thread for
-        data beyond the caches, so that whoever comes second finds the row in the shared cache, else
-        chunk by chunk before they are learnt from.
+        Where the pass's start is to be judged, that happens on the same rows on the way; for dense
+        data beyond the caches in a second thread, so that whoever comes second finds the row in the
+        shared cache.
         """
         n = self.visits.order.shape[0]
         row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
         chunk = int(max(1, min(_CHUNK_BYTES // row_bytes, _CHUNK_WORK // (row_bytes * self.problem.columns))))
-        large = n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
+        large = n * row_bytes > _THREAD_BYTES and self.view.rows_in_place and not self.sparse
         beside = self.judging and self.threads > 1 and large
         helper = threading.Thread(target=self._judge_chunks, args=(n, chunk, control)) if beside else None
+        judge = self._judge if self.judging and helper is None else None
         if helper is not None:
             helper.start()
         try:
@@ -240,11 +249,9 @@ class PerceptronSolver:
                 source, gathered = self.view.array, -1
                 if not self.view.rows_in_place:
                     source, gathered = self.view.take(self.visits.order[begin:end]), begin
-                if self.judging and helper is None:
-                    self._run(self._judge, source, begin, end, chunk, gathered)
                 position = begin
                 while position < end:
-                    position = self._run(self._learner, source, position, end, chunk, gathered)
+                    position = self._run(self._learner, source, position, end, chunk, gathered, judge)
                     if control.expired() and (position < end or end < n):
                         return False
         finally:
@@ -258,12 +265,14 @@ class PerceptronSolver:
             if control.expired():
                 return
 
-    def _run(self, state: Any, source: Any, begin: int, end: int, budget: int, gathered: int) -> int:
+    def _run(
+        self, state: Any, source: Any, begin: int, end: int, budget: int, gathered: int, judge: Any = None
+    ) -> int:
         visits = (self.visits.order, begin, end, budget, gathered)
         if sparse.issparse(source):
             csr = (source.data, source.indices, source.indptr, self.view.shape[1])
-            return int(state.run_csr(*csr, *visits))
-        return int(state.run_dense(source, *visits))
+            return int(state.run_csr(*csr, *visits, judge))
+        return int(state.run_dense(source, *visits, judge))
 
     def _freeze(self) -> None:
         """Copy the current weights to where this pass counts their errors."""
@@ -284,7 +293,7 @@ class PerceptronSolver:
             return
         arrays = self._arrays
         w = self.coef.astype(np.float64) * arrays["scale"][:, None]
-        paid, owed = self._by_column(arrays["paid"]), arrays["owed"][:, None]
+        paid, owed = self._by_column(arrays["paid"])[: self.problem.columns], arrays["owed"][:, None]
         lower = np.where(w > 0, np.maximum(0.0, w - (owed + paid)), np.minimum(0.0, w + (owed - paid)))
         settled = lower if self.problem.penalty.l1 > 0 else w
         paid += settled - w
