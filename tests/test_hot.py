@@ -74,13 +74,20 @@ def test_shuffle_is_fair():
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1000, 1001])
 @pytest.mark.parametrize("block", [1, 4, 16, 5000])
-def test_shuffle_blocks(n, block):
+@pytest.mark.parametrize("streams", [1, 3])
+def test_shuffle_blocks(n, block, streams):
     samples = np.arange(n, dtype=np.int64) * 3 + 1
     order = np.zeros_like(samples)
     ids, expected_state = shuffle(range(-(-n // block)), 99)
-    state = _hot.shuffle_blocks(samples, order, block, 99)
-    assert_array_equal(order, np.concatenate([samples[b * block : (b + 1) * block] for b in ids]))
-    assert state == expected_state
+    expected = [
+        b * block + t
+        for first in range(0, len(ids), streams)
+        for t in range(block)
+        for b in ids[first : first + streams]
+        if b * block + t < n
+    ]
+    assert _hot.shuffle_blocks(samples, order, block, streams, 99) == expected_state
+    assert_array_equal(order, samples[expected])
 
 
 def test_blocks_are_used_for_large_data_and_learn_as_well(monkeypatch):

@@ -184,10 +184,10 @@ NB_MODULE(_hot, m) {
         return state;
     });
     m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
-                               std::uint64_t state) {
+                               std::int64_t streams, std::uint64_t state) {
         const auto count = static_cast<std::int64_t>(samples.shape(0));
         std::vector<std::int64_t> ids(static_cast<std::size_t>((count + block - 1) / block));
-        shuffle_blocks(samples.data(), count, order.data(), ids.data(), block, state);
+        shuffle_blocks(samples.data(), count, order.data(), ids.data(), block, streams, state);
         return state;
     });
     m.def("hash_rows", [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X,

@@ -27,19 +27,23 @@ inline void shuffle(std::int64_t* order, std::int64_t count, std::uint64_t& stat
     }
 }
 
-// A random order of blocks of neighbours, for data larger than the caches: single rows from all over
-// the memory would make every visit wait for it.
+// A random order for data larger than the caches, where single rows from all over the memory would
+// make every visit wait for it: blocks of neighbours in random order, `streams` of them visited in
+// turns. Each is read in the order of memory, which processors foresee for several streams at once,
+// and neighbours, which often are alike, do not follow each other.
 inline void shuffle_blocks(const std::int64_t* samples, std::int64_t count, std::int64_t* order,
-                           std::int64_t* block_ids, std::int64_t block, std::uint64_t& state) {
+                           std::int64_t* block_ids, std::int64_t block, std::int64_t streams,
+                           std::uint64_t& state) {
     const std::int64_t blocks = (count + block - 1) / block;
     for (std::int64_t b = 0; b < blocks; ++b) block_ids[b] = b;
     shuffle(block_ids, blocks, state);
     std::int64_t at = 0;
-    for (std::int64_t b = 0; b < blocks; ++b) {
-        const std::int64_t begin = block_ids[b] * block;
-        const std::int64_t end = begin + block < count ? begin + block : count;
-        for (std::int64_t i = begin; i < end; ++i) order[at++] = samples[i];
-    }
+    for (std::int64_t first = 0; first < blocks; first += streams)
+        for (std::int64_t t = 0; t < block; ++t)
+            for (std::int64_t b = first; b < blocks && b < first + streams; ++b) {
+                const std::int64_t i = block_ids[b] * block + t;
+                if (i < count) order[at++] = samples[i];
+            }
 }
 
 }  // namespace separatrix

@@ -4,8 +4,8 @@ Shuffled visits depend on the *content* of the samples where that costs nothing,
 data fit the caches: samples are put into an order given by hashes of their rows, equal samples of
 one class become one visit with the sum of their weights, and every pass permutes the visits. Then
 neither the order of the rows, nor repeating a sample instead of weighting it, changes the model.
-Of larger data, blocks of neighbours are permuted: single rows from all over the memory would make
-every visit wait for it.
+Of larger data, blocks of neighbours are permuted and a few at a time visited in turns: single rows
+from all over the memory would make every visit wait for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from separatrix.data.view import Array, DataView
 
 #: Data up to this size are visited in an order that depends on their content only.
 CONTENT_BYTES = 2 << 20
-#: Neighbours that travel together in larger data.
-BLOCK_BYTES = 64 << 10
+#: Larger data: neighbours that are read one after the other, and how many such streams take turns.
+BLOCK_BYTES = 128 << 10
+STREAMS = 4
 
 
 class Visits:
@@ -60,7 +61,7 @@ class Visits:
         if self._samples is None:
             self._state = _hot.shuffle(self.order, self._state)
         else:
-            self._state = _hot.shuffle_blocks(self._samples, self.order, self._block, self._state)
+            self._state = _hot.shuffle_blocks(self._samples, self.order, self._block, STREAMS, self._state)
 
     def _merge_equals(self, view: DenseView | CsrView, classes: Array) -> None:
         hashes = row_hashes(view)[self.order]
