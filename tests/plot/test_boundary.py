@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import Perceptron as ScikitPerceptron
 from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -144,10 +143,11 @@ def test_wide_data_sparse_and_dense_agree():
     X[:, 0] += 30 * rng.normal(size=60)
     X[:, 7] += 10 * rng.normal(size=60)
     y = np.where(X[:, 0] > 0, "yes", "no")
-    model = ScikitPerceptron().fit(X, y)
+    model = KNeighborsClassifier(algorithm="brute").fit(X, y)
     dense = plot.boundary(model, X, y, resolution=20)
     from_sparse = plot.boundary(model, sparse.csr_matrix(X), y, resolution=20)
-    narrow = plot.boundary(ScikitPerceptron().fit(X[:, :900], y), X[:, :900], y, resolution=20)
+    narrower = KNeighborsClassifier(algorithm="brute").fit(X[:, :900], y)
+    narrow = plot.boundary(narrower, X[:, :900], y, resolution=20)
     assert dense.get_xlabel() == from_sparse.get_xlabel()
     np.testing.assert_array_equal(dense.images[0].get_array(), from_sparse.images[0].get_array())
     np.testing.assert_allclose(dense.get_xlim(), narrow.get_xlim(), rtol=0.01)
@@ -305,3 +305,19 @@ def test_kernel_perceptron_bends_its_boundary():
     radii = np.linalg.norm(line.get_paths()[0].vertices, axis=1)
     assert radii.min() > 0.6
     assert radii[radii < 2].size > 30
+
+
+def test_a_flat_boundary_is_seen_from_the_side():
+    """Two classes, a linear score, more than two features: the first axis is the score itself."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6)) * [1, 2, 3, 10, 0.1, 5]
+    y = (X[:, 0] + X[:, 4] > 0).astype(int)
+    model = make_pipeline(StandardScaler(), Perceptron(max_iter=20, tol=None)).fit(X, y)
+    ax = plot.boundary(model, X, y, resolution=40)
+    assert ax.get_xlabel() == "across the boundary"
+    assert ax.get_ylabel().startswith("main direction along the boundary")
+    across = np.concatenate([np.asarray(points(ax)[name].get_offsets())[:, 0] for name in ("0", "1")])
+    scores = np.concatenate([model.decision_function(X[y == k]) for k in (0, 1)])
+    assert np.corrcoef(across, scores)[0, 1] == pytest.approx(1.0)
+    curved = KernelPerceptron().fit(X, y)
+    assert plot.boundary(curved, X, y, resolution=40).get_xlabel().startswith("principal direction 1")

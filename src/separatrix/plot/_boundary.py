@@ -25,9 +25,10 @@ def boundary(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Seq
     hatching shows where none or several of the classes claim a point. Points are drawn with one colour and
     marker per class; those the model gets wrong are ringed.
 
-    With more than two features the picture shows the plane through the mean of `X` along its two directions
-    of largest variance: regions are the model's decisions on that plane, points are projected onto it, and
-    rings tell what the model decides for the true points.
+    With more than two features the picture shows a plane through the mean of `X`: regions are the model's
+    decisions on that plane, points are projected onto it, and rings tell what the model decides for the true
+    points. For two classes and a linear score the plane stands across the boundary, so that every point keeps
+    its distance to it; otherwise it lies along the two directions of largest variance.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def boundary(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Seq
     count = samples.rows.shape[0]
     if truth.shape != (count,):
         raise ValueError(f"y must have one class per row of X: shape ({count},), not {truth.shape}")
-    plane = find_plane(samples, names)
+    plane = find_plane(samples, names, model)
     predicted = np.asarray(model.predict(X))
     classes = _classes(model, truth, predicted)
     if ax is None:

@@ -78,8 +78,8 @@ def _numeric(rows: NDArray[Any]) -> NDArray[Any]:
     return rows
 
 
-def find_plane(samples: Samples, names: Sequence[str] | None) -> Plane:
-    """Choose the two features themselves, or the two principal directions through the mean."""
+def find_plane(samples: Samples, names: Sequence[str] | None, model: Any) -> Plane:
+    """Choose the two features themselves; across and along a flat boundary; or two principal directions."""
     count, features = samples.rows.shape
     if features < 2:
         raise ValueError("a boundary in the plane needs at least two features; X has one")
@@ -93,10 +93,50 @@ def find_plane(samples: Samples, names: Sequence[str] | None) -> Plane:
         labels = (str(names[0]), str(names[1])) if names is not None else ("feature 0", "feature 1")
         return Plane(np.zeros(2), np.eye(2), labels, exact=True)
     mean = np.asarray(samples.rows.mean(axis=0), dtype=np.float64).reshape(-1)
+    normal = _flat_boundary(model, samples, mean)
+    if normal is not None:
+        scatter = _scatter(samples.rows, mean)
+        # What is left of the scatter without the normal has its main direction within the boundary.
+        keep = np.eye(features) - np.outer(normal, normal)
+        values, vectors = np.linalg.eigh(keep @ scatter @ keep)
+        along = keep @ vectors[:, -1]
+        along *= np.sign(along[np.abs(along).argmax()]) / np.linalg.norm(along)
+        share = max(float(values[-1]), 0.0) / (float(np.trace(scatter)) or 1.0)
+        return Plane(mean, np.stack([normal, along]), ("across the boundary",
+                     f"main direction along the boundary ({share:.1%} of variance)"), exact=False)
     directions, shares = _principal_directions(samples.rows, mean)
     labels = (f"principal direction 1 ({shares[0]:.1%} of variance)",
               f"principal direction 2 ({shares[1]:.1%} of variance)")
     return Plane(mean, directions, labels, exact=False)
+
+
+def _flat_boundary(model: Any, samples: Samples, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the unit normal of the boundary if one score, linear in the features, decides; else None.
+
+    Projected along the boundary, every point keeps its distance to it: such a picture shows each sample
+    on the side that the model puts it on. The score is probed, so that pipelines are understood as well.
+    """
+    count, features = samples.rows.shape
+    if features > _SMALL or not hasattr(model, "decision_function"):
+        return None
+
+    def score(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(model.decision_function(samples.wrap(points)), dtype=np.float64)
+
+    some = samples.rows[np.linspace(0, count - 1, min(count, 64)).astype(int)]
+    some = np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
+    spread = some.std(axis=0)
+    spread[spread == 0] = 1.0
+    probes = score(np.vstack([mean, mean + np.diag(spread)]))
+    if probes.ndim != 1:
+        return None
+    gradient = (probes[1:] - probes[0]) / spread
+    scores = score(some)
+    length = float(np.linalg.norm(gradient))
+    largest = float(np.abs(scores).max())
+    if length == 0 or not np.allclose(probes[0] + (some - mean) @ gradient, scores, atol=1e-3 * largest):
+        return None
+    return np.asarray(gradient / length)
 
 
 def _principal_directions(rows: Any, mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
