@@ -42,7 +42,6 @@ class _Perceptron(_State):
         tally: NDArray[Any],
         remaining: NDArray[Any],
         scores: NDArray[Any],
-        stride: int,
         joint: bool,
         fit_intercept: bool,
         eta: float,
@@ -61,7 +60,6 @@ class _Judge(_State):
         intercepts: NDArray[Any],
         errors: NDArray[Any],
         scores: NDArray[Any],
-        stride: int,
         largest_wins: bool,
         margin: float,
     ) -> None: ...

@@ -94,15 +94,14 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
            const Array<double>& clock, double decay, double truncation,
            const std::optional<Array<double>>& scale, const std::optional<Array<double>>& owed,
            const std::optional<Array<T>>& paid, const Array<std::int64_t>& updates,
-           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores,
-           std::int64_t stride, bool joint, bool fit_intercept, double eta, double margin) {
+           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores, bool joint,
+           bool fit_intercept, double eta, double margin) {
             new (self) State{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
-                .stride = stride,
                 .joint = joint,
                 .fit_intercept = fit_intercept,
                 .eta = static_cast<T>(eta),
@@ -126,7 +125,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
         "intercepts"_a, "drift"_a.none(), "drift_intercepts"_a.none(), "clock"_a, "decay"_a, "truncation"_a,
         "scale"_a.none(), "owed"_a.none(), "paid"_a.none(), "updates"_a, "tally"_a, "remaining"_a,
-        "scores"_a, "stride"_a, "joint"_a, "fit_intercept"_a, "eta"_a, "margin"_a);
+        "scores"_a, "joint"_a, "fit_intercept"_a, "eta"_a, "margin"_a);
 
     using Judge = JudgeState<T>;
     nb::class_<Judge> judge(m, ("Judge" + suffix).c_str());
@@ -136,14 +135,13 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
            const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
            const Array<const std::uint8_t>& wanted, const Array<const T>& weights,
            const Array<const T>& intercepts, const Array<double>& errors, const Array<T>& scores,
-           std::int64_t stride, bool largest_wins, double margin) {
+           bool largest_wins, double margin) {
             new (self) Judge{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
-                .stride = stride,
                 .largest_wins = largest_wins,
                 .margin = static_cast<T>(margin),
                 .weights = weights.data(),
@@ -153,7 +151,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
             };
         },
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
-        "intercepts"_a, "errors"_a, "scores"_a, "stride"_a, "largest_wins"_a, "margin"_a);
+        "intercepts"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
     def_run<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
         kernels<T>().of(rows).judge(rows, state, visits);
         return visits.end;

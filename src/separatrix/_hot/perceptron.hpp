@@ -53,11 +53,11 @@ template <class Rows, class T = typename Rows::value_type>
 inline void judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t i, std::int64_t c) {
     if (s.columns == 1) {
         T out[1];
-        rows.single_scores(i, {s.weights}, s.stride, {s.intercepts[0]}, s.margin, out);
+        rows.single_scores(i, {s.weights}, {s.intercepts[0]}, s.margin, out);
         s.scores[0] = out[0];
         return;
     }
-    rows.scores(i, s.weights, s.stride, s.columns, s.wanted + c * s.columns, s.scores);
+    rows.scores(i, s.weights, s.columns, s.wanted + c * s.columns, s.scores);
     for (std::int64_t k = 0; k < s.columns; ++k) s.scores[k] += s.intercepts[k];
 }
 
@@ -119,13 +119,13 @@ private:
         if (COLUMNS == 1 && !PENALISED) {
             if (to_judge) {
                 T out[2];
-                rows_.single_scores(i, {s_.weights, judge_->weights}, s_.stride,
+                rows_.single_scores(i, {s_.weights, judge_->weights},
                                     {s_.intercepts[0], judge_->intercepts[0]}, s_.margin, out);
                 s_.scores[0] = out[0];
                 judge_->scores[0] = out[1];
             } else {
                 T out[1];
-                rows_.single_scores(i, {s_.weights}, s_.stride, {s_.intercepts[0]}, s_.margin, out);
+                rows_.single_scores(i, {s_.weights}, {s_.intercepts[0]}, s_.margin, out);
                 s_.scores[0] = out[0];
             }
             return;
@@ -135,7 +135,7 @@ private:
         if (PENALISED && s_.truncation > 0)
             for (std::int64_t k = 0; k < columns_; ++k)
                 if (wanted[k]) settle(i, k);
-        rows_.scores(i, s_.weights, s_.stride, columns_, wanted, s_.scores);
+        rows_.scores(i, s_.weights, columns_, wanted, s_.scores);
         if (PENALISED)
             for (std::int64_t k = 0; k < columns_; ++k)
                 s_.scores[k] = static_cast<T>(s_.scores[k] * s_.scale[k]);
@@ -190,9 +190,9 @@ private:
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
         if (PENALISED)
-            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
+            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, columns_, k);
         else
-            rows_.add(i, amount, s_.weights, s_.stride, k);
+            rows_.add(i, amount, s_.weights, columns_, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;
@@ -209,7 +209,7 @@ private:
         s_.owed[k] += s_.truncation * weight;
         if (s_.scale[k] < 1e-9) {
             for (std::int64_t j = 0; j < rows_.n_features; ++j) {
-                T& w = s_.weights[rows_.position(j, s_.stride, k)];
+                T& w = s_.weights[rows_.position(j, columns_, k)];
                 w = static_cast<T>(w * s_.scale[k]);
             }
             s_.scale[k] = 1.0;
@@ -220,7 +220,7 @@ private:
     // Tsuruoka, Tsujii and Ananiadou, 2009). The others pay at the end of the pass.
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
-        rows_.each(i, s_.stride, k, [&](std::int64_t at) {
+        rows_.each(i, columns_, k, [&](std::int64_t at) {
             const double before = s_.weights[at], paid = s_.paid[at];
             double after = before;
             if (before > 0) {

@@ -14,7 +14,6 @@ struct PerceptronState {
     const std::int8_t* codes;      // [n_classes][columns]: -1, 0 (takes no part), +1
     const std::uint8_t* wanted;    // [n_classes][columns]: scores that a row of this class needs
     std::int64_t columns;          // how many binary problems, or classes if joint
-    std::int64_t stride;           // sparse rows: from a feature's weights to the next feature's
     bool joint;
     bool fit_intercept;
     T eta, margin;
@@ -43,7 +42,7 @@ struct JudgeState {
     const T* row_weights;
     const std::int8_t* codes;
     const std::uint8_t* wanted;
-    std::int64_t columns, stride;
+    std::int64_t columns;
     bool largest_wins;             // the largest score decides; else each column by its sign
     T margin;
     const T* weights;

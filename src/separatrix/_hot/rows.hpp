@@ -151,8 +151,8 @@ struct DenseRows {
 
     // out[c] = row i · weights[c] + intercepts[c], for single columns
     template <int COUNT>
-    void single_scores(std::int64_t i, const T* const (&weights)[COUNT], std::int64_t /*stride*/,
-                       const T (&intercepts)[COUNT], T /*margin*/, T (&out)[COUNT]) const {
+    void single_scores(std::int64_t i, const T* const (&weights)[COUNT], const T (&intercepts)[COUNT],
+                       T /*margin*/, T (&out)[COUNT]) const {
         for (int c = 0; c < COUNT; ++c) {
             dots<1>(row(i), weights[c], &out[c]);
             out[c] += intercepts[c];
@@ -160,8 +160,8 @@ struct DenseRows {
     }
 
     // out[k] = row i · column k, for the wanted columns; the others keep their value.
-    void scores(std::int64_t i, const T* weights, std::int64_t /*stride*/, std::int64_t columns,
-                const std::uint8_t* wanted, T* out) const {
+    void scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* wanted,
+                T* out) const {
         const T* x = row(i);
         if (columns == 1) return dots<1>(x, weights, out);
         std::int64_t k = 0;
@@ -181,13 +181,13 @@ struct DenseRows {
         }
     }
 
-    std::int64_t position(std::int64_t j, std::int64_t /*stride*/, std::int64_t k) const {
+    std::int64_t position(std::int64_t j, std::int64_t /*columns*/, std::int64_t k) const {
         return k * n_features + j;
     }
 
     // column k += step * row i
     template <class W>
-    void add(std::int64_t i, W step, W* weights, std::int64_t /*stride*/, std::int64_t k) const {
+    void add(std::int64_t i, W step, W* weights, std::int64_t /*columns*/, std::int64_t k) const {
         const T* x = row(i);
         W* w = weights + k * n_features;
         for (std::int64_t j = 0; j < n_features; ++j) w[j] += step * x[j];
@@ -195,14 +195,14 @@ struct DenseRows {
 
     // visit(position of the weight) for each non-zero feature of row i in column k
     template <class Visit>
-    void each(std::int64_t i, std::int64_t stride, std::int64_t k, Visit visit) const {
+    void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
         const T* x = row(i);
         for (std::int64_t j = 0; j < n_features; ++j)
-            if (x[j] != T(0)) visit(position(j, stride, k));
+            if (x[j] != T(0)) visit(position(j, columns, k));
     }
 };
 
-// Compressed sparse rows; the weights of feature j stand together: weights[j * stride + k], so that
+// Compressed sparse rows; the weights of feature j stand together: weights[j * columns + k], so that
 // one look-up of a feature serves all columns.
 template <class T, class Index>
 struct CsrRows {
@@ -226,12 +226,12 @@ struct CsrRows {
         return static_cast<int>(j < whole ? j % LANES : j - (n_features - LANES));
     }
 
-    T dot(std::int64_t i, const T* weights, std::int64_t stride) const {
+    T dot(std::int64_t i, const T* weights) const {
         Lanes<T> lanes;
         const std::int64_t limit = whole();
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
             const std::int64_t j = indices[p];
-            lanes.add_to(lane_of(j, limit), data[p] * weights[j * stride]);
+            lanes.add_to(lane_of(j, limit), data[p] * weights[j]);
         }
         return lanes.sum();
     }
@@ -239,14 +239,13 @@ struct CsrRows {
     // out[c] = row i · weights[c] + intercepts[c] for single columns, summed in the quickest order where
     // that cannot change on which side of 0 and ±margin a score lies, else in the order of all rows.
     template <int COUNT>
-    void single_scores(std::int64_t i, const T* const (&weights)[COUNT], std::int64_t stride,
-                       const T (&intercepts)[COUNT], T margin, T (&out)[COUNT]) const {
+    void single_scores(std::int64_t i, const T* const (&weights)[COUNT], const T (&intercepts)[COUNT],
+                       T margin, T (&out)[COUNT]) const {
         const std::int64_t begin = indptr[i], end = indptr[i + 1];
         T sum[COUNT][4] = {}, size[COUNT][4] = {};
         const auto add_term = [&](std::int64_t p, int l) {
-            const std::int64_t at = static_cast<std::int64_t>(indices[p]) * stride;
             for (int c = 0; c < COUNT; ++c) {
-                const T product = data[p] * weights[c][at];
+                const T product = data[p] * weights[c][indices[p]];
                 sum[c][l] += product;
                 size[c][l] += magnitude(product);
             }
@@ -262,42 +261,42 @@ struct CsrRows {
             const T bound = static_cast<T>(end - begin + 4) * 2 * EPSILON * total;
             const T away = magnitude(score);
             const bool clear = away > bound && magnitude(away - margin) > bound;
-            out[c] = clear ? score : dot(i, weights[c], stride) + intercepts[c];
+            out[c] = clear ? score : dot(i, weights[c]) + intercepts[c];
         }
     }
 
     // out[k] = row i · column k for all columns: one look-up of a feature serves them all.
-    void scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns,
-                const std::uint8_t* /*wanted*/, T* out) const {
+    void scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
+                T* out) const {
         if (columns == 1) {
-            out[0] = dot(i, weights, stride);
+            out[0] = dot(i, weights);
             return;
         }
         const std::int64_t limit = whole();
         // Columns in groups whose lane sums stay in the first-level cache.
         std::int64_t first = 0;
-        for (; first + 16 <= columns; first += 16) group_scores<16>(i, weights, stride, first, limit, out);
+        for (; first + 16 <= columns; first += 16) group_scores<16>(i, weights, columns, first, limit, out);
         const std::int64_t rest = columns - first;
-        if (rest & 8) group_scores<8>(i, weights, stride, first, limit, out), first += 8;
-        if (rest & 4) group_scores<4>(i, weights, stride, first, limit, out), first += 4;
-        if (rest & 2) group_scores<2>(i, weights, stride, first, limit, out), first += 2;
-        if (rest & 1) group_scores<1>(i, weights, stride, first, limit, out);
+        if (rest & 8) group_scores<8>(i, weights, columns, first, limit, out), first += 8;
+        if (rest & 4) group_scores<4>(i, weights, columns, first, limit, out), first += 4;
+        if (rest & 2) group_scores<2>(i, weights, columns, first, limit, out), first += 2;
+        if (rest & 1) group_scores<1>(i, weights, columns, first, limit, out);
     }
 
-    std::int64_t position(std::int64_t j, std::int64_t stride, std::int64_t k) const {
-        return j * stride + k;
+    std::int64_t position(std::int64_t j, std::int64_t columns, std::int64_t k) const {
+        return j * columns + k;
     }
 
     template <class W>
-    void add(std::int64_t i, W step, W* weights, std::int64_t stride, std::int64_t k) const {
+    void add(std::int64_t i, W step, W* weights, std::int64_t columns, std::int64_t k) const {
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
-            weights[position(indices[p], stride, k)] += step * data[p];
+            weights[position(indices[p], columns, k)] += step * data[p];
     }
 
     template <class Visit>
-    void each(std::int64_t i, std::int64_t stride, std::int64_t k, Visit visit) const {
+    void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
-            if (data[p] != T(0)) visit(position(indices[p], stride, k));
+            if (data[p] != T(0)) visit(position(indices[p], columns, k));
     }
 
 private:
@@ -305,13 +304,13 @@ private:
     static T magnitude(T value) { return value < T(0) ? -value : value; }
 
     template <std::int64_t COUNT>
-    void group_scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t first,
+    void group_scores(std::int64_t i, const T* weights, std::int64_t columns, std::int64_t first,
                       std::int64_t limit, T* out) const {
         T lane[LANES * COUNT] = {};
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
             const std::int64_t j = indices[p];
             const T x = data[p];
-            const T* w = weights + j * stride + first;
+            const T* w = weights + j * columns + first;
             T* sum = lane + lane_of(j, limit) * COUNT;
             for (std::int64_t c = 0; c < COUNT; ++c) sum[c] += x * w[c];
         }

@@ -103,10 +103,7 @@ class PerceptronSolver:
         d = self.view.shape[1]
         layout = (d, P) if self.sparse else (P, d)
         self.judging = self.keep == "best"
-        # Sparse rows look weights up feature by feature: those to judge lie beside those that learn.
-        both = np.zeros((d, 2 * P) if self.sparse and self.judging else layout, dtype=dtype)
-        self._weights = both[:, :P] if self.sparse else both
-        self.intercept = _apart(P, dtype)
+        self._weights, self.intercept = np.zeros(layout, dtype=dtype), _apart(P, dtype)
         self.coef[...], self.intercept[...] = coef, intercept
         self.active = np.ones(P, dtype=bool)
         self.pocket = Pocket(problem, self.coef, self.intercept)
@@ -137,7 +134,7 @@ class PerceptronSolver:
             "clock": self.clock,
             "scale": np.ones(P) if penalty else None,
             "owed": np.zeros(P) if penalty else None,
-            "paid": np.zeros_like(both) if penalty else None,
+            "paid": np.zeros_like(self._weights) if penalty else None,
             "updates": _apart(P, np.int64),
             "tally": _apart(3),
             "remaining": _apart(1),
@@ -149,7 +146,6 @@ class PerceptronSolver:
             **self._arrays,
             decay=self.eta * penalty.l2,
             truncation=self.eta * penalty.l1,
-            stride=both.shape[1],
             joint=problem.joint,
             fit_intercept=problem.fit_intercept,
             eta=self.eta,
@@ -159,7 +155,7 @@ class PerceptronSolver:
             return
         self._frozen: dict[str, Any] = {
             "wanted": self._wanted.copy(),
-            "weights": both[:, P:] if self.sparse else np.zeros_like(both),
+            "weights": np.zeros_like(self._weights),
             "intercepts": _apart(P, dtype),
             "errors": _apart(P),
             "scores": _apart(P, dtype),
@@ -167,7 +163,6 @@ class PerceptronSolver:
         self._judge = (_hot.JudgeFloat32 if single else _hot.JudgeFloat64)(
             **shared,
             **self._frozen,
-            stride=both.shape[1],
             largest_wins=problem.largest_wins,
             margin=self.margin,
         )
@@ -232,17 +227,20 @@ class PerceptronSolver:
 
         Where the pass's start is to be judged, that happens on the same rows on the way; for dense
         data beyond the caches in a second thread, so that whoever comes second finds the row in the
-        shared cache.
+        shared cache. Large sparse data wait for weights more than for rows: they are judged in a
+        sweep of their own, so that only one set of weights has to stay in the caches.
         """
         n = self.visits.order.shape[0]
         row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
         chunk = int(max(1, min(_CHUNK_BYTES // row_bytes, _CHUNK_WORK // (row_bytes * self.problem.columns))))
-        large = n * row_bytes > _THREAD_BYTES and self.view.rows_in_place and not self.sparse
-        beside = self.judging and self.threads > 1 and large
+        apart = self.judging and n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
+        beside = apart and self.threads > 1 and not self.sparse
         helper = threading.Thread(target=self._judge_chunks, args=(n, chunk, control)) if beside else None
-        judge = self._judge if self.judging and helper is None else None
+        judge = self._judge if self.judging and not apart else None
         if helper is not None:
             helper.start()
+        elif apart:
+            self._judge_chunks(n, chunk, control)
         try:
             for begin in range(0, n, chunk):
                 end = min(begin + chunk, n)
@@ -293,7 +291,7 @@ class PerceptronSolver:
             return
         arrays = self._arrays
         w = self.coef.astype(np.float64) * arrays["scale"][:, None]
-        paid, owed = self._by_column(arrays["paid"])[: self.problem.columns], arrays["owed"][:, None]
+        paid, owed = self._by_column(arrays["paid"]), arrays["owed"][:, None]
         lower = np.where(w > 0, np.maximum(0.0, w - (owed + paid)), np.minimum(0.0, w + (owed - paid)))
         settled = lower if self.problem.penalty.l1 > 0 else w
         paid += settled - w
