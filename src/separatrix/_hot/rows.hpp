@@ -301,7 +301,8 @@ struct CsrRows {
 
 private:
     static constexpr T EPSILON = sizeof(T) == 4 ? T(1.1920929e-7) : T(2.220446049250313e-16);
-    static T magnitude(T value) { return value < T(0) ? -value : value; }
+    static float magnitude(float value) { return __builtin_fabsf(value); }
+    static double magnitude(double value) { return __builtin_fabs(value); }
 
     template <std::int64_t COUNT>
     void group_scores(std::int64_t i, const T* weights, std::int64_t columns, std::int64_t first,

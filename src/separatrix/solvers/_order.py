@@ -19,7 +19,8 @@ from separatrix.data.view import Array, DataView
 
 #: Data up to this size are visited in an order that depends on their content only.
 CONTENT_BYTES = 2 << 20
-#: Larger data: neighbours that are read one after the other, and how many such streams take turns.
+#: Larger data: neighbours that are read one after the other, and how many such streams take turns
+#: (of sparse rows one: it is two streams already, and looks weights up besides).
 BLOCK_BYTES = 128 << 10
 STREAMS = 4
 
@@ -53,6 +54,12 @@ class Visits:
         elif shuffle:
             self._samples = self.order.copy()
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
+            self._streams = STREAMS if isinstance(view, DenseView) else 1
+
+    @property
+    def in_memory_order(self) -> Array:
+        """The samples to visit, in the order in which they lie in large data (else in any order)."""
+        return self.order if self._samples is None else self._samples
 
     def next_pass(self) -> None:
         """Draw the order of the next pass, if it is to be random."""
@@ -61,7 +68,9 @@ class Visits:
         if self._samples is None:
             self._state = _hot.shuffle(self.order, self._state)
         else:
-            self._state = _hot.shuffle_blocks(self._samples, self.order, self._block, STREAMS, self._state)
+            self._state = _hot.shuffle_blocks(
+                self._samples, self.order, self._block, self._streams, self._state
+            )
 
     def _merge_equals(self, view: DenseView | CsrView, classes: Array) -> None:
         hashes = row_hashes(view)[self.order]

@@ -92,7 +92,7 @@ class PerceptronSolver:
             )
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
-        self._within_pass = False
+        self._within_pass = self._cut_short = False
         self.threads = threads
         self.sparse = isinstance(view, CsrView)
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
@@ -233,14 +233,22 @@ class PerceptronSolver:
         n = self.visits.order.shape[0]
         row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
         chunk = int(max(1, min(_CHUNK_BYTES // row_bytes, _CHUNK_WORK // (row_bytes * self.problem.columns))))
-        apart = self.judging and n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
-        beside = apart and self.threads > 1 and not self.sparse
-        helper = threading.Thread(target=self._judge_chunks, args=(n, chunk, control)) if beside else None
+        large = self.judging and n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
+        apart = large and (self.sparse or self.threads > 1)
+        beside = apart and not self.sparse
+        self._cut_short = False
+        helper = (
+            threading.Thread(target=self._judge_chunks, args=(n, chunk, self.visits.order))
+            if beside
+            else None
+        )
         judge = self._judge if self.judging and not apart else None
         if helper is not None:
             helper.start()
         elif apart:
-            self._judge_chunks(n, chunk, control)
+            self._judge_chunks(n, chunk, self.visits.in_memory_order, control)
+            if self._cut_short:
+                return False
         try:
             for begin in range(0, n, chunk):
                 end = min(begin + chunk, n)
@@ -251,22 +259,35 @@ class PerceptronSolver:
                 while position < end:
                     position = self._run(self._learner, source, position, end, chunk, gathered, judge)
                     if control.expired() and (position < end or end < n):
+                        self._cut_short = True
                         return False
         finally:
             if helper is not None:
                 helper.join()
         return True
 
-    def _judge_chunks(self, n: int, chunk: int, control: Control) -> None:
+    def _judge_chunks(self, n: int, chunk: int, order: Array, control: Control | None = None) -> None:
+        """Count the errors of the frozen weights on all samples, unless the pass is cut short."""
         for begin in range(0, n, chunk):
-            self._run(self._judge, self.view.array, begin, min(begin + chunk, n), chunk, -1)
-            if control.expired():
+            if control is not None and control.expired():
+                self._cut_short = True
+            if self._cut_short:
                 return
+            end = min(begin + chunk, n)
+            self._run(self._judge, self.view.array, begin, end, chunk, -1, order=order)
 
     def _run(
-        self, state: Any, source: Any, begin: int, end: int, budget: int, gathered: int, judge: Any = None
+        self,
+        state: Any,
+        source: Any,
+        begin: int,
+        end: int,
+        budget: int,
+        gathered: int,
+        judge: Any = None,
+        order: Array | None = None,
     ) -> int:
-        visits = (self.visits.order, begin, end, budget, gathered)
+        visits = (self.visits.order if order is None else order, begin, end, budget, gathered)
         if sparse.issparse(source):
             csr = (source.data, source.indices, source.indptr, self.view.shape[1])
             return int(state.run_csr(*csr, *visits, judge))
