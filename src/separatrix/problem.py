@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
-from separatrix.kernels import Kernel
 from separatrix.losses import LOSSES, Loss
+
+if TYPE_CHECKING:  # linear models need not load the kernels
+    from separatrix.kernels import Kernel
 
 
 @dataclass(frozen=True)
