@@ -414,3 +414,18 @@ def test_every_public_model_can_be_saved():
     }
     assert models
     assert models <= set(persistence.MODELS)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are another matter there")
+def test_permissions_are_those_of_the_umask_or_of_the_replaced_file(tmp_path):
+    model = sx.Perceptron().fit([[0.0], [1.0]], [0, 1])
+    path = tmp_path / "model.sx"
+    before = os.umask(0o027)
+    try:
+        sx.save(model, path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o604)
+    sx.save(model, path)
+    assert path.stat().st_mode & 0o777 == 0o604

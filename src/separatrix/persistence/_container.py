@@ -47,9 +47,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
     except FileNotFoundError:
         raise FileNotFoundError(f"no directory {folder!r} to write {base!r} into; create it first") from None
     try:
-        if mode is not None:
-            os.chmod(temporary, stat.S_IMODE(mode))
+        # A writer may put a file of its own in the neighbour's place: the permissions are set again.
+        mode = os.stat(temporary).st_mode if mode is None else mode
         yield temporary
+        os.chmod(temporary, stat.S_IMODE(mode))
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
         os.replace(temporary, final)
