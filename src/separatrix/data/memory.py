@@ -113,9 +113,17 @@ class CsrView(DataView):
         step = _block_rows(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
         for begin in range(0, self.shape[0], step):
             rows = slice(begin, min(begin + step, self.shape[0]))
-            whole = begin == 0 and rows.stop == self.shape[0]
-            block = self.array if whole else self.array[rows]
+            block = self._rows(begin, rows.stop)
             yield rows, block if block.dtype == self.dtype else block.astype(self.dtype)
+
+    def _rows(self, begin: int, end: int) -> Any:
+        """Return neighbouring rows without copying their values."""
+        if begin == 0 and end == self.shape[0]:
+            return self.array
+        indptr = self.array.indptr[begin : end + 1]
+        stored = slice(indptr[0], indptr[-1])
+        parts = (self.array.data[stored], self.array.indices[stored], indptr - indptr[0])
+        return type(self.array)(parts, shape=(end - begin, self.shape[1]), copy=False)
 
     def take(self, rows: Array) -> Any:
         """Return the given rows as one float CSR matrix."""

@@ -19,9 +19,10 @@ class Pocket:
         self.errors = np.full(1 if problem.largest_wins else problem.columns, np.inf)
         self.coef, self.intercept = coef.copy(), intercept.copy()
 
-    def offer(self, errors: Array, coef: Array, intercept: Array) -> None:
-        """Take over the columns whose errors are not above those kept."""
+    def offer(self, errors: Array, coef: Array, intercept: Array) -> bool:
+        """Take over the columns whose errors are not above those kept; return whether all are."""
         better = errors <= self.errors
         columns = np.broadcast_to(better, self.intercept.shape)
         self.coef[columns], self.intercept[columns] = coef[columns], intercept[columns]
         self.errors = np.where(better, errors, self.errors)
+        return bool(better.all())

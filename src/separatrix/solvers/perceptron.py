@@ -23,7 +23,7 @@ from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
-from separatrix.solvers._judge import certify, judge_linear, proves_separation
+from separatrix.solvers._judge import Judgement, certify, judge_linear, proves_separation
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
@@ -93,6 +93,7 @@ class PerceptronSolver:
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
         self._within_pass = self._cut_short = False
+        self._judgement: Judgement | None = None  # of the weights in the pocket, where it is known
         self.threads = threads
         self.sparse = isinstance(view, CsrView)
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
@@ -327,7 +328,7 @@ class PerceptronSolver:
             intercept -= self._arrays["drift_intercepts"] / self.clock[0]
         if self.judging:
             coef, intercept = self._choose(outcome.history, coef, intercept)
-        judgement = judge_linear(self.problem, coef, intercept, self.margin)
+        judgement = self._judgement or judge_linear(self.problem, coef, intercept, self.margin)
         proven = judgement.smallest > 0 and proves_separation(self.problem, coef, intercept)
         certificate = certify(judgement, outcome, proven=proven, margin=self.margin)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
@@ -348,9 +349,10 @@ class PerceptronSolver:
         return self.pocket.coef, self.pocket.intercept
 
     def _offer(self, coef: Array, intercept: Array) -> float:
-        errors = judge_linear(self.problem, coef, intercept, self.margin).errors
-        self.pocket.offer(errors, coef, intercept)
-        return float(errors.sum())
+        judgement = judge_linear(self.problem, coef, intercept, self.margin)
+        taken = self.pocket.offer(judgement.errors, coef, intercept)
+        self._judgement = judgement if taken else None
+        return float(judgement.errors.sum())
 
     def average_state(self) -> dict[str, Array]:
         """Return what a later batch needs to go on with the average."""
