@@ -268,3 +268,13 @@ def test_codes_of_both_agree():
     for name in CODINGS:
         for n_classes in (2, 3, 4):
             assert_array_equal(Coding.of(name, n_classes).codes, codes_of(name, n_classes))
+
+
+def test_judging_many_classes_stays_within_its_blocks(monkeypatch):
+    X, y = IRIS
+    whole = Perceptron(max_iter=5, tol=None).fit(X, y)
+    monkeypatch.setattr("separatrix.solvers._judge.BLOCK_BYTES", 8 * 3 * 7)  # seven rows of scores at a time
+    parts = Perceptron(max_iter=5, tol=None).fit(X, y)
+    assert parts.certificate_.training_errors == whole.certificate_.training_errors
+    assert parts.certificate_.margin == whole.certificate_.margin
+    assert Perceptron().fit(sparse.csr_array(X), y == 0).certificate_.separable is True

@@ -6,13 +6,15 @@ block, so that anyone can recompute it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
-from separatrix.data.view import Array
+from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Outcome
 
@@ -127,13 +129,26 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
     return norms
 
 
+def _parts(problem: Problem) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of rows so short that their scores stay within a block's bytes, too."""
+    step = max(1, BLOCK_BYTES // (8 * problem.columns))
+    for rows, block in problem.view.blocks():
+        count = rows.stop - rows.start
+        if count <= step:
+            yield rows, block
+            continue
+        for begin in range(0, count, step):
+            end = min(begin + step, count)
+            yield slice(rows.start + begin, rows.start + end), block[begin:end]
+
+
 def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float) -> Judgement:
     """Judge the scores ``X Wᵀ + b`` on all samples."""
     judgement = start(problem)
     W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
     with single_threaded(problem.view.shape[0] * coef.size):
         norms = boundary_norms(problem, coef)
-        for rows, block in problem.view.blocks():
+        for rows, block in _parts(problem):
             weights = None if problem.weights is None else problem.weights[rows]
             scores = np.asarray(block @ W.T) + b
             add(judgement, problem, scores, problem.classes[rows], weights, margin, norms)
@@ -148,7 +163,7 @@ def proves_separation(problem: Problem, coef: Array, intercept: Array) -> bool:
     """
     W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
     relative = (problem.view.shape[1] + 2) * float(np.finfo(np.float64).eps)
-    for rows, block in problem.view.blocks():
+    for rows, block in _parts(problem):
         with single_threaded(problem.view.shape[0] * coef.size):
             scores = np.asarray(block @ W.T) + b
             sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
