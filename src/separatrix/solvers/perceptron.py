@@ -335,17 +335,16 @@ class PerceptronSolver:
 
     def _choose(self, history: list[dict[str, Any]], coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Return the best weights: those in the pocket, or the current ones."""
-        if self._within_pass:
-            # The pass that would have counted the errors of the last pass's end was cut short.
-            if history or self.judge_start:
-                errors = self._offer(self._by_column(self._frozen["weights"]), self._frozen["intercepts"])
-                if history:
-                    history[-1]["training_errors"] = errors
-            self._offer(coef, intercept)
-        elif history[-1]["training_errors"] == 0.0:
+        nothing_yet = self._within_pass and not history and not self.judge_start
+        if nothing_yet or (not self._within_pass and history[-1]["training_errors"] == 0.0):
             return coef, intercept
-        else:
-            history[-1]["training_errors"] = self._offer(coef, intercept)
+        if self._within_pass:
+            # The pass that would have counted the errors of the last pass's end was cut short. What the
+            # cut left half-way does not compete: a fit that must stop should not judge more than it has to.
+            coef, intercept = self._by_column(self._frozen["weights"]), self._frozen["intercepts"]
+        errors = self._offer(coef, intercept)
+        if history:
+            history[-1]["training_errors"] = errors
         return self.pocket.coef, self.pocket.intercept
 
     def _offer(self, coef: Array, intercept: Array) -> float:
