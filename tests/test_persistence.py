@@ -226,7 +226,8 @@ def dot(first, second):
         (lambda: make_pipeline(sx.Perceptron(), memory="cache"), ["memory"]),
     ],
 )
-def test_what_no_file_can_keep(separable, path, build, parts):
+def test_what_no_file_can_keep(separable, path, build, parts, monkeypatch):
+    monkeypatch.chdir(path.parent)  # a pipeline with a memory makes its folder when it is fitted
     model = build().fit(*separable)
     path.write_bytes(b"old")
     with pytest.raises(ModelFileError) as caught:

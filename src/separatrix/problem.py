@@ -110,4 +110,3 @@ class Result:
     certificate: Certificate
     history: list[dict[str, Any]]
     iterations: int
-    state: dict[str, Any] = field(default_factory=dict)

@@ -117,7 +117,8 @@ class Perceptron(LinearClassifier):
     Notes
     -----
     A sample of weight 2 is presented twice in a row, one of weight 0 never; a fractional rest makes
-    a fractional step. Dense and CSR data give the same bits on every processor.
+    a fractional step. Dense and CSR data give the same bits on every processor if ``shuffle=False`` or
+    they are small (2 MiB); larger shuffled data are visited in an order that fits their layout.
 
     Examples
     --------
