@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from separatrix import plot as plot
     from separatrix.certificate import Certificate as Certificate
     from separatrix.models.kernel_perceptron import KernelPerceptron as KernelPerceptron
+    from separatrix.models.logistic import LogisticRegression as LogisticRegression
     from separatrix.models.perceptron import Perceptron as Perceptron
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Certificate": "separatrix.certificate",
     "KernelPerceptron": "separatrix.models.kernel_perceptron",
+    "LogisticRegression": "separatrix.models.logistic",
     "Perceptron": "separatrix.models.perceptron",
     "load": "separatrix.persistence",
     "save": "separatrix.persistence",
@@ -39,6 +41,7 @@ _MODULES = ("kernels", "losses", "plot")
 __all__ = [
     "Certificate",
     "KernelPerceptron",
+    "LogisticRegression",
     "Perceptron",
     "kernels",
     "load",

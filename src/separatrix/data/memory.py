@@ -35,6 +35,8 @@ class DenseView(DataView):
     (dtype('float64'), [[20.0, 26.0], [26.0, 35.0]])
     """
 
+    sparse = False
+
     def __init__(self, X: Array) -> None:
         self.array = X
         self.shape = (X.shape[0], X.shape[1])
@@ -43,11 +45,6 @@ class DenseView(DataView):
         whole_items = X.shape[0] <= 1 or X.strides[0] % X.itemsize == 0
         #: Whether compiled row loops may read the rows where they are.
         self.rows_in_place = X.dtype == self.dtype and unit_stride and whole_items and X.dtype.isnative
-
-    @property
-    def row_elements(self) -> float:
-        """Mean number of stored values in a row."""
-        return float(self.shape[1])
 
     def parts(self) -> list[slice]:
         """Return the rows of each block, in order."""
@@ -74,6 +71,8 @@ class CsrView(DataView):
     >>> view.row_norms().tolist()
     [4.0, 1.0]
     """
+
+    sparse = True
 
     def __init__(self, X: Any) -> None:
         self.array = X
@@ -135,6 +134,44 @@ class CsrView(DataView):
             block.indices = block.indices.astype(np.int64, copy=False)
             block.indptr = block.indptr.astype(np.int64, copy=False)
         return block
+
+
+class ConstantColumn(DataView):
+    """A view with one more feature, the same for all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ConstantColumn(DenseView(np.ones((1, 2))), 5.0).read(slice(0, 1)).tolist()
+    [[1.0, 1.0, 5.0]]
+    """
+
+    def __init__(self, view: DataView, value: float) -> None:
+        self.view, self.value = view, value
+        self.shape, self.dtype, self.sparse = (view.shape[0], view.shape[1] + 1), view.dtype, view.sparse
+
+    def _extended(self, block: Any) -> Any:
+        column = np.full((block.shape[0], 1), self.value, dtype=block.dtype)
+        if not self.sparse:
+            return np.hstack([block, column])
+        return sparse.hstack([block, sparse.csr_array(column)], format="csr")
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return self.view.row_elements + 1
+
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return self.view.parts()
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a float array or CSR matrix."""
+        return self._extended(self.view.read(rows))
+
+    def take(self, rows: Array) -> Any:
+        """Return the given rows as one float block."""
+        return self._extended(self.view.take(rows))
 
 
 def view_of(X: Any) -> DenseView | CsrView:

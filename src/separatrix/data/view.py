@@ -50,10 +50,18 @@ class DataView(ABC):
         Rows and columns.
     dtype : numpy.dtype
         float32 or float64, the precision in which solvers work on these data.
+    sparse : bool
+        Whether blocks are CSR matrices.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    sparse: bool
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return float(self.shape[1])
 
     @abstractmethod
     def parts(self) -> list[slice]:
@@ -144,18 +152,34 @@ class DataView(ABC):
         size = self.shape[1] * R.shape[1] * 8
         return np.asarray(self.map_sum(lambda rows, block: _dense(block.T @ R[rows]), size))
 
-    def gram(self, weights: Array | None = None) -> Array:
-        """Return ``Xᵀ diag(weights) X`` in double precision (weights not negative; one if not given)."""
+    def gram(self, weights: Array | None = None, shift: Array | None = None) -> Array:
+        """Return ``(X − m)ᵀ diag(weights) (X − m)`` in double precision.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,) or None
+            Not negative; one for each row if not given.
+        shift : ndarray of shape (features,) or None
+            ``m``, subtracted from each row of dense data before anything is multiplied, so that a
+            large mean costs no digits; zero if not given.
+        """
         d = self.shape[1]
+        far = None if shift is None else np.asarray(shift, dtype=np.float64)
 
         def add(total: Array, rows: slice, block: Any) -> Array:
             s = None if weights is None else np.ascontiguousarray(weights[rows], dtype=np.float64)
             if hasattr(block, "tocsr"):
                 _hot.gram_csr(*csr_parts(block), s, total)
+                if far is not None:
+                    sums = block.T @ (np.ones(block.shape[0]) if s is None else s)
+                    count = block.shape[0] if s is None else float(s.sum())
+                    cross = np.outer(far, sums - 0.5 * count * far)
+                    total -= cross + cross.T
                 return total
             step = max(64, _GRAM_BYTES // (8 * max(1, d)))
             for begin in range(0, block.shape[0], step):
-                piece = block[begin : begin + step].astype(np.float64, copy=False)
+                piece = block[begin : begin + step]
+                piece = piece.astype(np.float64, copy=False) if far is None else piece - far
                 if s is not None:
                     piece = piece * np.sqrt(s[begin : begin + step, None])
                 # NumPy sees a matrix times itself and does half the work.

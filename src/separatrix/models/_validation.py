@@ -150,3 +150,16 @@ def sample_weights(
     if weights is None or np.all(weights == 1.0):
         return None
     return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+def refuse_empty_classes(classes: Array, numbers: Array, weights: Array | None) -> None:
+    """Refuse weights that leave a class without any sample."""
+    if weights is None:
+        return
+    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
+    if not np.all(totals > 0):
+        names = ", ".join(_shown(classes[k]) for k in np.flatnonzero(~(totals > 0)))
+        raise ValueError(
+            f"all samples of class {names} have weight 0, so nothing can be learnt of it: give it a positive "
+            "weight, or leave its samples out."
+        )
