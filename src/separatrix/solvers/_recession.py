@@ -1,0 +1,332 @@
+"""Search for a direction along which no margin falls and some margin grows.
+
+With one row ``a`` per pair of a sample and a rival (``_pairs``) the question is whether some ``z`` has
+
+    A z ≥ 0,   A z ≠ 0.
+
+*Linear programme* (Konis 2007): ``max Σ_i a_i·z`` subject to ``A z ≥ 0`` and ``−1 ≤ z ≤ 1`` is 0 exactly if
+there is none; its dual then gives weights ``λ_i ≥ 1`` with ``Σ λ_i a_i = 0``, which anyone can check. Whether
+all margins can grow at once tells ``max t`` subject to ``A z ≥ t``. Both programmes see a few rows at first, and
+then those that their solution violates: without the rest of the rows the optimum is an upper bound, so 0 still
+proves that there is no direction, and a solution that violates no row is one for all.
+
+*Polishing*: a direction found by an iterative fit has margins that are nearly 0 where they are 0 in the limit.
+It is projected onto the null space of those rows, and then corrected until these margins are 0 to rounding,
+relative to the terms that they are summed of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from separatrix.data.view import Array
+from separatrix.solvers._pairs import Direction, Pairs, Scale, Unit, rounding
+
+#: Most entries of the rows that a linear programme may hold.
+LARGEST_PROGRAMME = 4_000_000
+#: Most parameters of a direction that is polished.
+LARGEST_POLISH = 1_200
+#: Margins down to ``−ZERO u`` times their size count as 0, ``u`` the rounding error of a score.
+ZERO = 4.0
+
+
+def tolerance(block: object) -> float:
+    """Return how far below 0, relative to its size, a margin may be that counts as 0."""
+    return ZERO * rounding(block)
+
+
+def violated(unit: Unit, direction: Direction, limit: int) -> tuple[Pairs, int]:
+    """Return up to ``limit`` pairs whose margin is below 0 by more than rounding, and how many there are.
+
+    One pass. One half are those with the lowest margins, the others are spread over the data.
+    """
+    samples, rivals, lowest, count = [], [], [], 0
+    for rows, block in unit.parts():
+        m = unit.margins(rows, block, direction)
+        wrong = np.flatnonzero((m < 0).any(axis=1))
+        if len(wrong) == 0:
+            continue
+        sizes = unit.sizes(unit.problem.classes[rows][wrong], block[wrong], direction)
+        i, k = np.nonzero(m[wrong] < -tolerance(block) * sizes)
+        i = wrong[i]
+        count += len(i)
+        kept = _chosen(m[i, k], limit)
+        samples.append(i[kept] + rows.start)
+        rivals.append(k[kept])
+        lowest.append(m[i, k][kept])
+    if not count:
+        return (np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)), 0
+    kept = _chosen(np.concatenate(lowest), limit)
+    return (np.concatenate(samples)[kept], np.concatenate(rivals)[kept]), count
+
+
+def _chosen(margins: Array, limit: int) -> Array:
+    if len(margins) <= limit:
+        return np.arange(len(margins))
+    order = np.argsort(margins, kind="stable")
+    rest = order[limit // 2 :]
+    return np.concatenate([order[: limit // 2], _spread(rest, limit - limit // 2)])
+
+
+def _spread(items: Array, limit: int) -> Array:
+    """Return up to ``limit`` of the items, always the same ones, at irregular distances."""
+    if len(items) <= limit:
+        return items
+    return np.sort(np.random.default_rng(0).choice(items, size=limit, replace=False))
+
+
+def _joined(first: Pairs, second: Pairs) -> Pairs:
+    both = np.unique(np.column_stack([np.concatenate(part) for part in zip(first, second, strict=True)]), axis=0)
+    return both[:, 0], both[:, 1]
+
+
+# --- Polishing ------------------------------------------------------------------------------------------------
+
+
+def polished(unit: Unit, scale: Scale, direction: Direction) -> Iterator[Direction]:
+    """Yield directions near this one whose margins are not negative, as far as the rows looked at tell.
+
+    Nothing is yielded where the given direction's lowest margin is not small beside its largest: it then is no
+    approximation of a direction of recession.
+    """
+    low, high = _range(unit, direction)
+    if not (low < 0 and high > 0 and -low < 0.1 * high) or unit.dimension > LARGEST_POLISH:
+        return
+    for factor in (3.0, 100.0):
+        if -low * factor > 0.5 * high:
+            return
+        pairs = _below(unit, direction, -low * factor, 3 * unit.dimension)
+        for _ in range(6):
+            # Exact zeros are often the truth (a feature that takes no part); rounding hides them.
+            for snap in (0.0, 1e-10):
+                found = _projected(unit, scale, direction, pairs, snap)
+                if found is None:
+                    continue
+                more, count = violated(unit, found, 2 * unit.dimension)
+                if count == 0:
+                    yield found
+            if found is None or count == 0:
+                break
+            pairs = _joined(pairs, more)
+
+
+def _range(unit: Unit, direction: Direction) -> tuple[float, float]:
+    """Return the lowest and the largest margin; stops early where the lowest is clearly negative."""
+    low, high = np.inf, -np.inf
+    for rows, block in unit.parts():
+        m = unit.margins(rows, block, direction)
+        low = min(low, float(m.min(initial=np.inf)))
+        high = max(high, float(np.max(m, where=np.isfinite(m), initial=-np.inf)))
+        if -low > 10 * max(high, 0.0):
+            break
+    return low, high
+
+
+def _below(unit: Unit, direction: Direction, bound: float, limit: int) -> Pairs:
+    """Return about ``limit`` pairs with margins of at most ``bound``, spread over the data."""
+    samples, rivals = [], []
+    n = unit.problem.view.shape[0]
+    for rows, block in unit.parts():
+        m = unit.margins(rows, block, direction)
+        i, k = np.nonzero(m <= bound)
+        kept = _spread(np.arange(len(i)), max(32, limit * (rows.stop - rows.start) // n))
+        samples.append(i[kept] + rows.start)
+        rivals.append(k[kept])
+    return np.concatenate(samples), np.concatenate(rivals)
+
+
+def _projected(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs, snap: float) -> Direction | None:
+    A = scale.rows(unit, pairs)
+    A = A.toarray() if hasattr(A, "toarray") else A
+    z = scale.inward(unit, direction)
+    size = float(np.abs(z).max())
+    _, values, right = np.linalg.svd(A, full_matrices=False)
+    basis = right[values > 1e-11 * values.max(initial=0.0)]
+    for _ in range(2):
+        z = z - basis.T @ (basis @ z)
+    if float(np.abs(z).max()) <= 1e-9 * size:  # nothing is left but rounding
+        return None
+    z[np.abs(z) <= snap * np.abs(z).max()] = 0.0
+    return scale.outward(unit, _corrected(A, z))
+
+
+def _corrected(A: Array, z: Array) -> Array:
+    """Return ``z`` with the smallest relative change that makes ``A z`` zero relative to its terms."""
+    for _ in range(2):
+        B = A * np.abs(z)
+        largest = np.abs(B).max(axis=1, initial=0.0)
+        B = B[largest > 0] / largest[largest > 0, None]
+        if B.shape[0] == 0:
+            break
+        change = np.linalg.lstsq(B, -B @ np.sign(z), rcond=1e-11)[0]
+        if np.abs(change).max() > 1e-3:  # another direction: rather the one that was asked for
+            break
+        z = z + np.abs(z) * change
+    return z
+
+
+# --- Linear programmes ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search has found.
+
+    Attributes
+    ----------
+    exists : bool or None
+        Whether there is a direction of recession; None: not decided.
+    direction : tuple of ndarray or None
+        The direction.
+    weights : ndarray of shape (n, rivals) or None
+        If there is none: ``λ ≥ 0``, positive on every pair, in terms of rows whose largest entry is 1.
+    residual : float
+        ``‖Σ λ_i a_i‖₁``: no direction with entries within −1 … 1 has margins whose sum exceeds it.
+    """
+
+    exists: bool | None
+    direction: Direction | None = None
+    weights: Array | None = None
+    residual: float = np.inf
+
+
+class Search:
+    """The two linear programmes, with rows added until their solution violates none.
+
+    Parameters
+    ----------
+    unit : Unit
+        What is asked about.
+    scale : Scale
+        Its coordinates.
+    deadline : float
+        When to give up, in terms of ``time.perf_counter``.
+    """
+
+    def __init__(self, unit: Unit, scale: Scale, deadline: float) -> None:
+        self.unit, self.scale, self.deadline = unit, scale, deadline
+        self.entries = LARGEST_PROGRAMME // max(1, self._row_entries())
+        self.working = self._first_rows()
+
+    def _row_entries(self) -> int:
+        view = self.unit.problem.view
+        stored = getattr(view, "row_elements", view.shape[1])
+        return int(stored + 1) * (1 if self.unit.blocks == 1 else 2)
+
+    def _first_rows(self) -> Pairs:
+        """Return all pairs where they are few, else some of each class."""
+        unit = self.unit
+        wanted = max(4 * unit.dimension, 400)
+        if unit.pairs * self._row_entries() <= 100_000:
+            wanted = unit.pairs
+        n, K = unit.problem.view.shape[0], unit.problem.codes.shape[0]
+        samples, rivals = [], []
+        of_class = max(8, 2 * wanted // (unit.blocks * K))
+        for c in range(K):
+            members = np.flatnonzero(unit.problem.classes == c)
+            members = _spread(members, n if wanted == unit.pairs else of_class)
+            i, k = np.nonzero(unit.counted(members))
+            samples.append(members[i])
+            rivals.append(k)
+        return np.concatenate(samples), np.concatenate(rivals)
+
+    def complete(self) -> Direction | None:
+        """Return a direction along which all margins grow, or None if this search finds none."""
+        D = self.unit.dimension
+        cost = np.zeros(D + 1)
+        cost[D] = -1.0
+        for _ in range(60):
+            A = self._matrix()
+            if A is None:
+                return None
+            solution = self._solve(cost, _with_column(A, -1.0), free=True)
+            if solution is None or -solution.fun <= 1e-9:
+                return None
+            direction = self.scale.outward(self.unit, solution.x[:D])
+            if not self._add(direction):
+                return direction
+        return None
+
+    def some(self) -> Found:
+        """Return a direction along which some margins grow and none falls, or that there is none."""
+        total = self.scale.total(self.unit)
+        for _ in range(60):
+            A = self._matrix()
+            solution = None if A is None else self._solve(-total, A, free=False)
+            if solution is None:
+                return Found(None)
+            if -solution.fun <= 1e-7:
+                return self._witness(total, A, solution)
+            direction = self.scale.outward(self.unit, solution.x)
+            for candidate in (direction, *self._tightened(A, solution.x)):
+                if violated(self.unit, candidate, 1)[1] == 0:
+                    return Found(True, candidate)
+            if not self._add(direction):
+                return Found(None)
+        return Found(None)
+
+    def _matrix(self) -> Array | None:
+        if len(self.working[0]) > self.entries:
+            return None
+        return self.scale.rows(self.unit, self.working)
+
+    def _solve(self, cost: Array, A: Array, *, free: bool) -> Any:
+        left = self.deadline - time.perf_counter()
+        if left <= 0:
+            return None
+        bounds = [(-1.0, 1.0)] * self.unit.dimension + ([(None, 1.0)] if free else [])
+        options = {
+            "time_limit": min(left, 1e6),
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }
+        solution = linprog(cost, A_ub=-A, b_ub=np.zeros(A.shape[0]), bounds=bounds, method="highs", options=options)
+        return solution if solution.status == 0 else None
+
+    def _add(self, direction: Direction) -> bool:
+        """Add pairs that the direction violates; return whether there was any new one."""
+        more, count = violated(self.unit, direction, max(200, self.unit.dimension))
+        if count == 0:
+            return False
+        before = len(self.working[0])
+        self.working = _joined(self.working, more)
+        return len(self.working[0]) > before
+
+    def _tightened(self, A: Array, z: Array) -> Iterator[Direction]:
+        """Yield corrections of a solution: its active rows exactly 0."""
+        if self.unit.dimension > LARGEST_POLISH:
+            return
+        margins = A @ z
+        active = A[np.flatnonzero(margins <= 1e-7)]
+        active = active.toarray() if hasattr(active, "toarray") else active
+        for snap in (1e-9, 0.0):
+            start = np.where(np.abs(z) <= snap, 0.0, z)
+            yield self.scale.outward(self.unit, _corrected(active, start))
+
+    def _witness(self, total: Array, A: Array, solution: Any) -> Found:
+        """Check the dual weights in double precision."""
+        extra = np.maximum(-solution.ineqlin.marginals, 0.0)
+        residual = float(np.abs(total + A.T @ extra).sum())
+        # Σ λ m = residual·z: beyond this no direction of recession is told from rounding.
+        if residual > 1e-7:
+            return Found(None)
+        weights = np.zeros((self.unit.problem.view.shape[0], self.unit.rivals))
+        for rows, _ in self.unit.parts():
+            weights[rows] = self.unit.counted(rows)
+        np.add.at(weights, self.working, extra)
+        return Found(False, None, weights, residual)
+
+
+def _with_column(A: Array, value: float) -> Array:
+    """Return the rows with one more column of this value."""
+    column = np.full((A.shape[0], 1), value)
+    if hasattr(A, "indptr"):
+        return sparse.hstack([A, sparse.csr_array(column)], format="csr")
+    return np.hstack([A, column])
