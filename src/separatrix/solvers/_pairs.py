@@ -25,6 +25,10 @@ from separatrix.solvers._judge import _parts
 
 #: Rounding error of a double.
 EPS = float(np.finfo(np.float64).eps)
+#: Margins down to ``−ZERO u`` times their size count as 0, ``u`` the rounding error of a score.
+ZERO = 4.0
+#: How far above that a margin must be to count as positive where others are 0.
+CLEAR = 1000.0
 
 Direction = tuple[Array, Array]
 """Weights of shape (columns, d) and intercepts of shape (columns,)."""
@@ -103,7 +107,7 @@ class Unit:
             pairs = self.problem.codes[classes, self.column][:, None] != 0
         if self.problem.weights is not None:
             pairs &= self.problem.weights[rows][:, None] > 0
-        return pairs
+        return np.asarray(pairs)
 
     def margins(self, rows: slice, block: Any, direction: Direction) -> Array:
         """Return the margins of a block's rows, of shape (rows, rivals); ``inf`` where there is no pair."""
@@ -116,10 +120,10 @@ class Unit:
         else:
             m = self.problem.codes[classes, self.column][:, None] * scores
         m[~self.counted(rows)] = np.inf
-        return m
+        return np.asarray(m)
 
     def sizes(self, classes: Array, block: Any, direction: Direction) -> Array:
-        """Return ``Σ_j |w_j x_j| + |b|`` of the margins of samples of these classes: what rounding errors scale with."""
+        """Return ``Σ_j |w_j x_j| + |b|`` of the margins: what their rounding errors scale with."""
         W, b = direction
         with single_threaded(block.shape[0] * W.size):
             sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
@@ -134,9 +138,14 @@ def units(problem: Problem) -> tuple[Unit, ...]:
 
 
 def rounding(block: Any) -> float:
-    """Return a factor ``u``: a computed score of a row differs from the exact one by at most ``u`` its size."""
+    """Return ``u``: a computed score of a row differs from the exact one by at most ``u`` times its size."""
     terms = int(np.diff(block.indptr).max(initial=0)) if hasattr(block, "indptr") else block.shape[1]
     return (terms + 2) * EPS
+
+
+def tolerance(block: Any) -> float:
+    """Return how far below 0, relative to its size, a margin may be that counts as 0."""
+    return ZERO * rounding(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +201,7 @@ class Scale:
         return W, b
 
     def samples(self, problem: Problem, block: Any) -> Any:
-        """Return the rows ``(x, 1)`` of a block in scaled coordinates, the largest entry of each of size 1."""
+        """Return rows ``(x, 1)`` of a block in scaled coordinates, the largest entry of each of size 1."""
         if hasattr(block, "indptr"):
             x = block.astype(np.float64) @ sparse.diags_array(1 / self.width)
             if problem.fit_intercept:
@@ -214,7 +223,9 @@ class Scale:
         x = self.samples(unit.problem, unit.problem.view.take(samples))
         if unit.column is not None:
             y = unit.problem.codes[classes, unit.column].astype(np.float64)
-            return x * y[:, None] if isinstance(x, np.ndarray) else sparse.csr_array(sparse.diags_array(y) @ x)
+            if isinstance(x, np.ndarray):
+                return x * y[:, None]
+            return sparse.csr_array(sparse.diags_array(y) @ x)
         if isinstance(x, np.ndarray) and unit.blocks <= 2:
             a = np.zeros((len(samples), unit.blocks, x.shape[1]))
             for block_of, sign in ((classes, 1.0), (rivals, -1.0)):
@@ -230,11 +241,14 @@ class Scale:
         i, j, v = (np.concatenate([part[n] for part in parts]) for n in range(3))
         return sparse.csr_array((v, (i, j)), shape=(len(samples), unit.dimension))
 
-    def total(self, unit: Unit) -> Array:
-        """Return the sum of the rows ``a`` of all pairs, in one pass."""
+    def total(self, unit: Unit, flat: Direction | None = None) -> Array:
+        """Return the sum of the rows ``a`` of all pairs, or of those with no margin along ``flat``."""
         out = np.zeros((unit.blocks, unit.dimension // unit.blocks))
         for rows, block in unit.parts():
             counted, classes = unit.counted(rows), unit.problem.classes[rows]
+            if flat is not None:
+                bounds = CLEAR * tolerance(block) * unit.sizes(classes, block, flat)
+                counted &= unit.margins(rows, block, flat) <= bounds
             if unit.column is not None:
                 factors = counted * unit.problem.codes[classes, unit.column][:, None].astype(np.float64)
             else:

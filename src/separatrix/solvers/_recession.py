@@ -6,12 +6,12 @@ With one row ``a`` per pair of a sample and a rival (``_pairs``) the question is
 
 *Linear programme* (Konis 2007): ``max Σ_i a_i·z`` subject to ``A z ≥ 0`` and ``−1 ≤ z ≤ 1`` is 0 exactly if
 there is none; its dual then gives weights ``λ_i ≥ 1`` with ``Σ λ_i a_i = 0``, which anyone can check. Whether
-all margins can grow at once tells ``max t`` subject to ``A z ≥ t``. Both programmes see a few rows at first, and
-then those that their solution violates: without the rest of the rows the optimum is an upper bound, so 0 still
-proves that there is no direction, and a solution that violates no row is one for all.
+all margins can grow at once tells ``max t`` subject to ``A z ≥ t``. Both programmes see a few rows at first,
+and then those that their solution violates: with fewer rows the optimum is an upper bound, so 0 still proves
+that there is no direction, and a solution that violates no row is one for all.
 
-*Polishing*: a direction found by an iterative fit has margins that are nearly 0 where they are 0 in the limit.
-It is projected onto the null space of those rows, and then corrected until these margins are 0 to rounding,
+*Polishing*: a direction taken from an iterative fit has margins near 0 where they are 0 in the limit. It is
+projected onto the null space of those rows, and then corrected until these margins are 0 to rounding,
 relative to the terms that they are summed of.
 """
 
@@ -27,19 +27,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from separatrix.data.view import Array
-from separatrix.solvers._pairs import Direction, Pairs, Scale, Unit, rounding
+from separatrix.solvers._pairs import Direction, Pairs, Scale, Unit, tolerance
 
 #: Most entries of the rows that a linear programme may hold.
 LARGEST_PROGRAMME = 4_000_000
 #: Most parameters of a direction that is polished.
 LARGEST_POLISH = 1_200
-#: Margins down to ``−ZERO u`` times their size count as 0, ``u`` the rounding error of a score.
-ZERO = 4.0
-
-
-def tolerance(block: object) -> float:
-    """Return how far below 0, relative to its size, a margin may be that counts as 0."""
-    return ZERO * rounding(block)
 
 
 def violated(unit: Unit, direction: Direction, limit: int) -> tuple[Pairs, int]:
@@ -83,18 +76,16 @@ def _spread(items: Array, limit: int) -> Array:
 
 
 def _joined(first: Pairs, second: Pairs) -> Pairs:
-    both = np.unique(np.column_stack([np.concatenate(part) for part in zip(first, second, strict=True)]), axis=0)
+    both = np.column_stack([np.concatenate(part) for part in zip(first, second, strict=True)])
+    both = np.unique(both, axis=0)
     return both[:, 0], both[:, 1]
-
-
-# --- Polishing ------------------------------------------------------------------------------------------------
 
 
 def polished(unit: Unit, scale: Scale, direction: Direction) -> Iterator[Direction]:
     """Yield directions near this one whose margins are not negative, as far as the rows looked at tell.
 
-    Nothing is yielded where the given direction's lowest margin is not small beside its largest: it then is no
-    approximation of a direction of recession.
+    Nothing is yielded where the given direction's lowest margin is not small beside its largest: it then
+    approximates no direction of recession.
     """
     low, high = _range(unit, direction)
     if not (low < 0 and high > 0 and -low < 0.1 * high) or unit.dimension > LARGEST_POLISH:
@@ -170,9 +161,6 @@ def _corrected(A: Array, z: Array) -> Array:
             break
         z = z + np.abs(z) * change
     return z
-
-
-# --- Linear programmes ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,29 +243,49 @@ class Search:
         return None
 
     def some(self) -> Found:
-        """Return a direction along which some margins grow and none falls, or that there is none."""
+        """Return a direction along which as many margins as can grow and none falls, or that there is none."""
         total = self.scale.total(self.unit)
+        direction, solution = self._rise(total)
+        if direction is None:
+            return Found(None) if solution is None else self._witness(total, solution)
+        # A vertex of the programme may leave margins at 0 that can grow: the sum with a direction for them.
+        for _ in range(10):
+            more, _ = self._rise(self.scale.total(self.unit, flat=direction))
+            if more is None:
+                break
+            z, other = (self.scale.inward(self.unit, part) for part in (direction, more))
+            both = self.scale.outward(self.unit, z / np.abs(z).max() + other / np.abs(other).max())
+            if violated(self.unit, both, 1)[1]:
+                break
+            direction = both
+        return Found(True, direction)
+
+    def _rise(self, total: Array) -> tuple[Direction | None, Any]:
+        """Return a direction with ``total·z > 0`` and no negative margin, and the last programme's solution.
+
+        Without a direction, a solution means that the optimum is 0; no solution, that nothing is known.
+        """
         for _ in range(60):
             A = self._matrix()
             solution = None if A is None else self._solve(-total, A, free=False)
             if solution is None:
-                return Found(None)
+                break
             if -solution.fun <= 1e-7:
-                return self._witness(total, A, solution)
+                return None, solution
             direction = self.scale.outward(self.unit, solution.x)
             for candidate in (direction, *self._tightened(A, solution.x)):
                 if violated(self.unit, candidate, 1)[1] == 0:
-                    return Found(True, candidate)
+                    return candidate, solution
             if not self._add(direction):
-                return Found(None)
-        return Found(None)
+                break
+        return None, None
 
-    def _matrix(self) -> Array | None:
+    def _matrix(self) -> Any:
         if len(self.working[0]) > self.entries:
             return None
         return self.scale.rows(self.unit, self.working)
 
-    def _solve(self, cost: Array, A: Array, *, free: bool) -> Any:
+    def _solve(self, cost: Array, A: Any, *, free: bool) -> Any:
         left = self.deadline - time.perf_counter()
         if left <= 0:
             return None
@@ -287,7 +295,8 @@ class Search:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
         }
-        solution = linprog(cost, A_ub=-A, b_ub=np.zeros(A.shape[0]), bounds=bounds, method="highs", options=options)
+        zero = np.zeros(A.shape[0])
+        solution = linprog(cost, A_ub=-A, b_ub=zero, bounds=bounds, method="highs", options=options)
         return solution if solution.status == 0 else None
 
     def _add(self, direction: Direction) -> bool:
@@ -299,7 +308,7 @@ class Search:
         self.working = _joined(self.working, more)
         return len(self.working[0]) > before
 
-    def _tightened(self, A: Array, z: Array) -> Iterator[Direction]:
+    def _tightened(self, A: Any, z: Array) -> Iterator[Direction]:
         """Yield corrections of a solution: its active rows exactly 0."""
         if self.unit.dimension > LARGEST_POLISH:
             return
@@ -310,10 +319,10 @@ class Search:
             start = np.where(np.abs(z) <= snap, 0.0, z)
             yield self.scale.outward(self.unit, _corrected(active, start))
 
-    def _witness(self, total: Array, A: Array, solution: Any) -> Found:
+    def _witness(self, total: Array, solution: Any) -> Found:
         """Check the dual weights in double precision."""
         extra = np.maximum(-solution.ineqlin.marginals, 0.0)
-        residual = float(np.abs(total + A.T @ extra).sum())
+        residual = float(np.abs(total + self._matrix().T @ extra).sum())
         # Σ λ m = residual·z: beyond this no direction of recession is told from rounding.
         if residual > 1e-7:
             return Found(None)
@@ -324,7 +333,7 @@ class Search:
         return Found(False, None, weights, residual)
 
 
-def _with_column(A: Array, value: float) -> Array:
+def _with_column(A: Any, value: float) -> Any:
     """Return the rows with one more column of this value."""
     column = np.full((A.shape[0], 1), value)
     if hasattr(A, "indptr"):

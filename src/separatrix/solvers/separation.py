@@ -3,18 +3,19 @@
 The plain maximum-likelihood estimate of logistic and softmax regression exists exactly if there is no
 *direction of recession*: weights ``δ`` and intercepts ``β`` along which no margin falls and some margin grows
 (Albert and Anderson 1984). Margins are ``y (δ·x + β)`` for a binary column and
-``(δ_c − δ_k)·x + β_c − β_k`` for each rival ``k`` of the own class ``c`` in a joint problem; samples of weight 0
-have none. All margins positive: *complete* separation. Some of them 0: *quasi-complete* separation, which
-includes that only one class of several is separable from the rest.
+``(δ_c − δ_k)·x + β_c − β_k`` for each rival ``k`` of the own class ``c`` in a joint problem; samples of
+weight 0 have none. All margins positive: *complete* separation. Some of them 0: *quasi-complete* separation,
+which includes that only one class of several is separable from the rest.
 
 What is proven and what is numerical:
 
 - Complete separation is proven: each margin exceeds the bound of its rounding error.
-- Quasi-complete separation needs margins that are exactly 0, which floating-point numbers cannot show: margins
-  from ``−4 u`` times the sum of the sizes of their terms on count as 0, ``u = (d + 2) ε`` being the bound of the
-  rounding error (about 1e-13 for 100 features). One margin at least must exceed 1000 times that.
-- That there is no direction is shown by weights ``λ > 0`` with ``Σ λ_i a_i = 0`` over all margins' rows ``a_i``
-  (`Verdict.weights`), up to the residual that `Verdict.residual` tells.
+- Quasi-complete separation needs margins that are exactly 0, which floating-point numbers cannot show.
+  Margins count as 0 from ``−4 u`` times the sum of the sizes of their terms on, ``u = (d + 2) ε`` being the
+  bound of the rounding error (together about 1e-13 for 100 features; ``d`` is the largest number of stored
+  values in a sparse row). One margin at least must exceed 1000 times that.
+- That there is no direction is shown by weights ``λ > 0`` with ``Σ λ_i a_i = 0`` over the rows ``a_i`` of all
+  margins (`Verdict.weights`), up to the residual that `Verdict.residual` tells.
 
 References
 ----------
@@ -26,104 +27,27 @@ regression models*, Oxford, 2007.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from separatrix.data.view import Array
 from separatrix.problem import Problem
-from separatrix.solvers._judge import boundary_norms
-from separatrix.solvers._pairs import Direction, Scale, Unit, rounding, units
-from separatrix.solvers._recession import Search, polished, tolerance
+from separatrix.solvers._direction import Separation, check_columns, check_direction, checked
+from separatrix.solvers._pairs import Direction, Scale, Unit, units
+from separatrix.solvers._recession import Search, polished
 
-#: How far above "counts as 0" a margin must be to count as positive in quasi-complete separation.
-CLEAR = 1000.0
-
-Groups = tuple[tuple[int, ...], tuple[int, ...]]
-"""Two groups of classes, by number."""
-
-
-@dataclass(frozen=True, eq=False)
-class Separation:
-    """A direction along which the likelihood grows for ever.
-
-    Attributes
-    ----------
-    kind : str
-        "complete" (proven beyond rounding) or "quasi-complete" (zeros up to rounding).
-    coef : ndarray of shape (columns, d)
-        The direction's weights, of length 1; columns of a joint problem sum to 0. One row for a binary column.
-    intercept : ndarray of shape (columns,)
-        Its intercepts.
-    margin : float
-        Smallest signed distance of a sample to a boundary that concerns it; 0 for quasi-complete separation,
-        ``inf`` where the direction has intercepts only (there is but one class).
-    separated : int
-        Samples with a positive margin against every rival.
-    samples : int
-        Samples that count.
-    column : int or None
-        The binary column that is separated; None for a joint problem.
-    pairs : tuple
-        Which groups of classes the direction pulls apart: pairs of tuples of class numbers.
-    features : tuple of int
-        The features with the largest part in the direction, weights times range, the largest first.
-    """
-
-    kind: str
-    coef: Array
-    intercept: Array
-    margin: float
-    separated: int
-    samples: int
-    column: int | None = None
-    pairs: tuple[Groups, ...] = ()
-    features: tuple[int, ...] = ()
-
-    def message(self, classes: Sequence[Any] | Array, features: Sequence[str] | None = None) -> str:
-        """Return fact, classes, features and remedy in words.
-
-        Parameters
-        ----------
-        classes : sequence
-            The classes' names, by number.
-        features : sequence of str or None
-            The features' names.
-        """
-        if self.kind == "complete":
-            fact = f"a hyperplane separates {self._who(classes)} completely"
-            if len(self.pairs) > 1:
-                fact = f"hyperplanes separate {self._who(classes)} completely"
-        else:
-            fact = (
-                f"{self._who(classes)} are separable but for samples on the boundary "
-                f"({self.separated:,} of {self.samples:,} samples lie beside it)"
-            )
-        named = [f"feature {j}" if features is None else str(features[j]) for j in self.features]
-        along = f", mostly by {', '.join(named)}" if named else ""
-        return (
-            f"{fact}{along}: the maximum-likelihood estimate does not exist, its weights grow for ever. "
-            "Choose a finite C (a penalty) to get a finite estimate."
-        )
-
-    def _who(self, classes: Sequence[Any] | Array) -> str:
-        def names(group: tuple[int, ...]) -> str:
-            shown = [str(classes[k]) for k in group[:4]]
-            return ", ".join(shown) + (f", … ({len(group)} classes)" if len(group) > 4 else "")
-
-        joined = [
-            f"{names(a)} and {names(b) if self._others(a, b, len(classes)) else 'the other classes'}"
-            for a, b in self.pairs[:3]
-        ]
-        more = len(self.pairs) - 3
-        return "; ".join(joined) + (f"; and {more} more pairs" if more > 0 else "")
-
-    @staticmethod
-    def _others(a: tuple[int, ...], b: tuple[int, ...], n_classes: int) -> bool:
-        """Return whether the second group is named in full rather than as all the others."""
-        return len(b) == 1 or len(a) + len(b) < n_classes
+__all__ = [
+    "Separation",
+    "Verdict",
+    "Watch",
+    "check_columns",
+    "check_direction",
+    "decide",
+    "find_separation",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +61,8 @@ class Verdict:
     exists : bool or None
         Whether there is one; None: not decided (time, size, or margins too small to tell).
     weights : ndarray of shape (n, rivals) or None
-        If there is none, the proof: a positive weight for each margin such that the margins of *every*
-        direction, each divided by the largest entry of its row in scaled coordinates, have the weighted sum 0.
+        If there is none, the proof: a positive weight for each margin such that the weighted margins of
+        *every* direction (rows ``a`` in scaled coordinates with largest entry 1) have the sum 0.
     residual : float
         How far that sum can be from 0 for directions with scaled entries within −1 … 1.
     """
@@ -147,157 +71,6 @@ class Verdict:
     exists: bool | None
     weights: Array | None = None
     residual: float = np.inf
-
-
-# --- Checking a direction -------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Tally:
-    """What a pass over the margins of a direction has seen."""
-
-    complete: bool
-    clear: Array
-    separated: int = 0
-    samples: int = 0
-    distance: float = np.inf
-
-
-def check_column(problem: Problem, column: int, coef: Array, intercept: Array) -> Separation | None:
-    """Return what the direction proves about one column of independent ones; see `check_direction`."""
-    return _checked(Unit(problem, column), coef, intercept)
-
-
-def check_columns(problem: Problem, coef: Array, intercept: Array) -> tuple[Separation | None, ...]:
-    """Return what each column's direction proves; a joint problem has one verdict for all its columns."""
-    if problem.joint:
-        return (_checked(Unit(problem), coef, intercept),)
-    W, b = np.atleast_2d(coef), np.resize(intercept, problem.columns)
-    return tuple(check_column(problem, j, W[j], b[j : j + 1]) for j in range(problem.columns))
-
-
-def check_direction(problem: Problem, coef: Array, intercept: Array) -> Separation | None:
-    """Verify on all samples that the likelihood grows for ever along ``(coef, intercept)``.
-
-    One pass in double precision; it ends at the first block with a negative margin. Complete separation is
-    proven beyond rounding, quasi-complete separation holds up to rounding (see the module).
-
-    Parameters
-    ----------
-    problem : Problem
-        Samples, codes and weights.
-    coef : ndarray of shape (columns, d)
-        Candidate.
-    intercept : ndarray of shape (columns,)
-        Its intercepts; ignored if the problem has none.
-
-    Returns
-    -------
-    Separation or None
-        For several independent columns the first that is separated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from separatrix.data.memory import view_of
-    >>> from separatrix.problem import Problem
-    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0, 0, 1], dtype=np.int32)
-    >>> problem = Problem(view_of(X), y, np.array([[-1], [1]], dtype=np.int8))
-    >>> found = check_direction(problem, np.array([[5.0]]), np.array([-10.0]))
-    >>> found.kind, found.margin
-    ('complete', 1.0)
-    >>> check_direction(problem, np.array([[1.0]]), np.array([-1.0])).kind
-    'quasi-complete'
-    >>> check_direction(problem, np.array([[1.0]]), np.array([-0.5])) is None
-    True
-    """
-    return next((found for found in check_columns(problem, coef, intercept) if found is not None), None)
-
-
-def _checked(unit: Unit, coef: Array, intercept: Array) -> Separation | None:
-    direction = unit.normalised(coef, intercept)
-    if direction is None:
-        return None
-    tally = _tallied(unit, direction)
-    if tally is None or not tally.clear.any():
-        return None
-    W, b = direction
-    return Separation(
-        kind="complete" if tally.complete else "quasi-complete",
-        coef=W,
-        intercept=b,
-        margin=tally.distance if tally.complete else 0.0,
-        separated=tally.separated,
-        samples=tally.samples,
-        column=unit.column,
-        pairs=_groups(unit, tally),
-        features=_strongest(unit.problem, W),
-    )
-
-
-def _tallied(unit: Unit, direction: Direction) -> _Tally | None:
-    """Return what all margins tell, or None as soon as one is negative beyond rounding."""
-    K = unit.problem.codes.shape[0]
-    tally = _Tally(True, np.zeros((K, unit.rivals), dtype=bool))
-    norms = boundary_norms(unit.problem, direction[0]) if unit.column is None else _length(direction[0])
-    for rows, block in unit.parts():
-        classes = unit.problem.classes[rows]
-        m = unit.margins(rows, block, direction)
-        if _few_are_negative(unit, classes, block, direction, m):
-            return None
-        sizes = unit.sizes(classes, block, direction)
-        zero = tolerance(block) * sizes
-        if (m < -zero).any():
-            return None
-        counted = np.isfinite(m)
-        taking_part = counted.any(axis=1)
-        proven = m > rounding(block) * sizes
-        tally.complete &= bool(proven.all())
-        clear = counted & (m > CLEAR * zero)
-        tally.separated += int(np.count_nonzero((clear | ~counted).all(axis=1) & taking_part))
-        tally.samples += int(np.count_nonzero(taking_part))
-        np.logical_or.at(tally.clear, classes, clear)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            distance = m / (norms[classes] if unit.column is None else norms)
-        tally.distance = min(tally.distance, float(np.nanmin(distance, initial=np.inf)))
-    if tally.complete:
-        tally.separated = tally.samples
-    return tally
-
-
-def _length(coef: Array) -> Array:
-    return np.asarray(np.linalg.norm(coef, axis=1))
-
-
-def _few_are_negative(unit: Unit, classes: Array, block: Any, direction: Direction, m: Array) -> bool:
-    """Return whether one of the rows with the lowest margins is wrong: cheaper than all sizes."""
-    least = m.min(axis=1)
-    rows = np.argpartition(least, 15)[:16] if len(least) > 16 else np.arange(len(least))
-    if not (least[rows] < 0).any():
-        return False
-    part = block[rows]
-    return bool((m[rows] < -tolerance(part) * unit.sizes(classes[rows], part, direction)).any())
-
-
-def _groups(unit: Unit, tally: _Tally) -> tuple[Groups, ...]:
-    if unit.column is not None:
-        codes = unit.problem.codes[:, unit.column]
-        positive, negative = (tuple(np.flatnonzero(codes == sign).tolist()) for sign in (1, -1))
-        return ((negative, positive),)
-    both = tally.clear | tally.clear.T
-    K = both.shape[0]
-    return tuple(((k,), (l,)) for k in range(K) for l in range(k + 1, K) if both[k, l])
-
-
-def _strongest(problem: Problem, coef: Array, most: int = 3) -> tuple[int, ...]:
-    """Return the features with the largest weights times range, down to a tenth of the largest."""
-    scale = Scale.of(problem)
-    part = np.abs(coef).max(axis=0) * scale.width
-    order = np.argsort(-part, kind="stable")[:most]
-    return tuple(int(j) for j in order if part[j] > 0.1 * part[order[0]])
-
-
-# --- Deciding -------------------------------------------------------------------------------------------------
 
 
 def decide(problem: Problem, *, max_time: float | None = None) -> tuple[Verdict, ...]:
@@ -329,12 +102,12 @@ def _decided(unit: Unit, scale: Scale, deadline: float) -> Verdict:
         return Verdict(None, None)
     direction = search.complete()
     if direction is not None:
-        found = _checked(unit, *direction)
+        found = checked(unit, *direction)
         if found is not None and found.kind == "complete":
             return Verdict(found, True)
     some = search.some()
     if some.direction is not None:
-        found = _checked(unit, *some.direction)
+        found = checked(unit, *some.direction)
         return Verdict(found, True if found is not None else None)
     return Verdict(None, some.exists, some.weights, some.residual)
 
@@ -370,9 +143,6 @@ def find_separation(
     return None if all(verdict.exists is False for verdict in verdicts) else "unknown"
 
 
-# --- Watching a fit -------------------------------------------------------------------------------------------
-
-
 class Watch:
     """Watches the iterates of a plain maximum-likelihood fit for separation.
 
@@ -380,11 +150,13 @@ class Watch:
     separation), or its changes tend to a direction of recession (quasi-complete separation). A check is tried
 
     - of the iterate, whenever the solver reports no training error, or without such reports now and then;
-    - of the change since some iterations ago, polished, when weights still move by more than a converging
-      Newton iteration's would; at iterations 4, 6, 9, 13, … so that an ordinary fit has few of them.
+    - of the change since the last iterate and since the last check, polished, when weights still move by
+      more than those of a converging Newton iteration; at iterations 4, 6, 9, 13, …, so that an ordinary fit
+      has few of them.
 
-    A check of a wrong candidate ends in the first block of the data. Once, in a small problem that still moves
-    after eight iterations, linear programmes decide.
+    A check of a wrong candidate ends in the first block of the data. Once, in a small problem that still
+    moves after eight iterations, linear programmes decide. Whatever raises the suspicion, only what
+    `check_direction` confirms is returned.
 
     Parameters
     ----------
@@ -405,11 +177,14 @@ class Watch:
         self.found: Separation | None = None
         self.iteration = 0
         self._next = 4
-        self._past: list[Direction] = []
+        self._last: Direction | None = None
+        self._anchor: Direction | None = None
         self._scale: Scale | None = None
         self._open = list(units(problem))
 
-    def update(self, coef: Array, intercept: Array, *, errors: Array | float | None = None) -> Separation | None:
+    def update(
+        self, coef: Array, intercept: Array, *, errors: Array | float | None = None
+    ) -> Separation | None:
         """Take note of an iterate; return a separation as soon as one is proven.
 
         Parameters
@@ -419,42 +194,46 @@ class Watch:
         intercept : ndarray of shape (columns,)
             Its intercepts.
         errors : float, ndarray of shape (columns,) or None
-            Training errors at this iterate, of all or by column, if known: samples whose margin against a rival
-            is not positive.
+            Training errors at this iterate, in all or by column, if known: the number of samples that have a
+            margin of at most 0.
         """
         if self.found is not None or not self._open:
             return self.found
         self.iteration += 1
-        W, b = np.array(coef, dtype=np.float64, ndmin=2), np.array(intercept, dtype=np.float64, ndmin=1)
-        if self.iteration > 1 or errors is not None:
-            due = self.iteration >= self._next
-            wrong = None if errors is None else np.resize(errors, self.problem.columns)
-            for unit in tuple(self._open):
-                own = self._own(unit, W, b)
-                column = unit.column or 0
-                if (due and wrong is None) or (wrong is not None and wrong[column] == 0):
-                    self.found = self.found or _checked(unit, *own)
-                if self.found is None and due and self._moves(unit, own):
-                    self.found = self._look(unit, own)
-            if due:
-                self._next = self.iteration + max(2, self.iteration // 2)
-        # The last iterate, and one from about half the way: slow solvers need the longer distance.
-        self._past = [*self._past[-1:], (W, b)] if self.iteration % 4 else [*self._past, (W, b)][-3:]
+        W = np.array(coef, dtype=np.float64).reshape(self.problem.columns, -1)
+        b = np.resize(np.asarray(intercept, dtype=np.float64), self.problem.columns)
+        due = self.iteration >= self._next
+        wrong = None if errors is None else np.resize(errors, self.problem.columns)
+        for unit in tuple(self._open):
+            own = self._part(unit, (W, b))
+            if due if wrong is None else wrong[unit.column or 0] == 0:
+                self.found = checked(unit, *own)
+            if self.found is None and due and self._moves(unit, own):
+                self.found = self._look(unit, own)
+            if self.found is not None:
+                break
+        self._last = (W, b)
+        if due or self._anchor is None:
+            self._anchor = (W, b)
+            self._next = self.iteration + max(2, self.iteration // 2) if due else self._next
         return self.found
 
     @staticmethod
-    def _own(unit: Unit, W: Array, b: Array) -> Direction:
-        return (W, b) if unit.column is None else (W[unit.column : unit.column + 1], b[unit.column : unit.column + 1])
+    def _part(unit: Unit, direction: Direction) -> Direction:
+        W, b = direction
+        return (W, b) if unit.column is None else (W[[unit.column]], b[[unit.column]])
 
     def _changes(self, unit: Unit, own: Direction) -> Iterator[Direction]:
-        for past in reversed(self._past):
-            W, b = self._own(unit, *past)
-            yield own[0] - W, own[1] - b
+        """Yield the changes since the last iterate and since the last check."""
+        for past in (self._last, self._anchor):
+            if past is not None:
+                W, b = self._part(unit, past)
+                yield own[0] - W, own[1] - b
 
     def _moves(self, unit: Unit, own: Direction) -> bool:
         """Return whether some weight still changes by more than a part of itself."""
-        change = next(self._changes(unit, own))
         part = 1.0 / (4 * self.iteration)
+        change = next(self._changes(unit, own))
         return any(bool((np.abs(c) > part * np.abs(w)).any()) for c, w in zip(change, own, strict=True))
 
     def _look(self, unit: Unit, own: Direction) -> Separation | None:
@@ -464,14 +243,13 @@ class Watch:
             direction = unit.normalised(*change)
             if direction is None:
                 continue
-            found = _checked(unit, *direction)
-            for candidate in polished(unit, self._scale, direction) if found is None else ():
-                found = found or _checked(unit, *candidate)
+            found = checked(unit, *direction)
+            if found is None:
+                polishings = (checked(unit, *near) for near in polished(unit, self._scale, direction))
+                found = next((near for near in polishings if near is not None), None)
             if found is not None:
                 return found
         if self.iteration >= 8 and unit.pairs * unit.dimension <= self.SMALL:
-            verdict = _decided(unit, self._scale, np.inf)
-            if verdict.exists is not None:
-                self._open.remove(unit)
-            return verdict.separation
+            self._open.remove(unit)
+            return _decided(unit, self._scale, np.inf).separation
         return None
