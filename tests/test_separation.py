@@ -54,13 +54,11 @@ def margin_rows(X, y, K):
 def exact_kind(A):
     """Kind of separation for small integers and full rank: the sum of the extreme rays of A z ≥ 0."""
     D = A.shape[1]
-    total = np.zeros(len(A))
-    for some in combinations(range(len(A)), D - 1):
-        B = A[list(some)]
-        z = np.array([round((-1) ** j * np.linalg.det(np.delete(B, j, axis=1))) for j in range(D)])
-        for ray in (z, -z):
-            if z.any() and (A @ ray >= 0).all():
-                total += A @ ray
+    some = A[list(combinations(range(len(A)), D - 1))]  # D − 1 rows each, that a ray may be orthogonal to
+    minors = [(-1) ** j * np.linalg.det(np.delete(some, j, axis=2)) for j in range(D)]
+    rays = np.rint(np.column_stack(minors))
+    rays = np.vstack([rays, -rays])
+    total = (A @ rays[(rays @ A.T >= 0).all(axis=1)].T).sum(axis=1)
     if not total.any():
         return None
     return "complete" if (total > 0).all() else "quasi-complete"
@@ -399,8 +397,8 @@ def single_sample(random, name, K):
 
 
 def wide(random, name, K):
-    X = random.normal(size=(20, 40))
-    return X, np.arange(20) % K
+    X = random.normal(size=(12, 15))
+    return X, np.arange(12) % K
 
 
 def duplicated(random, name, K):
@@ -414,7 +412,32 @@ def collinear(random, name, K):
     return np.column_stack([X, X @ [1.0, 2.0, 0.0], np.ones(len(X))]), y
 
 
-CASES = [complete, predictive_feature, touching, one_apart, single_sample, wide, duplicated, collinear]
+def through_points(random, name, K):
+    """Class 0 and the others touch in d points in general position, which carry both labels."""
+    X = random.normal(size=(120, 3))
+    points = random.normal(size=(3, 3))
+    normal = np.linalg.solve(points, np.ones(3))
+    y = np.where(X @ normal > 1, random.integers(1, K, 120), 0)
+    return np.vstack([X, points, points]), np.concatenate([y, [0] * 3, [1] * 3])
+
+
+def far_away(random, name, K):
+    X, y = through_points(random, name, K)
+    return np.round(X * 64) / 64 + [1e6, -1e6, 0.0], y
+
+
+CASES = [
+    complete,
+    predictive_feature,
+    touching,
+    one_apart,
+    single_sample,
+    wide,
+    duplicated,
+    collinear,
+    through_points,
+    far_away,
+]
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

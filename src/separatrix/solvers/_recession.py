@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lstsq
 from scipy.optimize import linprog
 
 from separatrix.data.view import Array
@@ -81,43 +82,65 @@ def _joined(first: Pairs, second: Pairs) -> Pairs:
     return both[:, 0], both[:, 1]
 
 
-def polished(unit: Unit, scale: Scale, direction: Direction) -> Iterator[Direction]:
-    """Yield directions near this one whose margins are not negative, as far as the rows looked at tell.
+def noise(unit: Unit, direction: Direction) -> float | None:
+    """Return how far the lowest margin is below 0, or None if that is not small beside the largest margin.
 
-    Nothing is yielded where the given direction's lowest margin is not small beside its largest: it then
-    approximates no direction of recession.
+    Only a direction whose margins are nearly all positive can approximate one of recession. One pass at most;
+    it ends early where margins of both signs are of one size.
     """
-    low, high = _range(unit, direction)
-    if not (low < 0 and high > 0 and -low < 0.1 * high) or unit.dimension > LARGEST_POLISH:
-        return
-    for factor in (3.0, 100.0):
-        if -low * factor > 0.5 * high:
-            return
-        pairs = _below(unit, direction, -low * factor, 3 * unit.dimension)
-        for _ in range(6):
-            # Exact zeros are often the truth (a feature that takes no part); rounding hides them.
-            for snap in (0.0, 1e-10):
-                found = _projected(unit, scale, direction, pairs, snap)
-                if found is None:
-                    continue
-                more, count = violated(unit, found, 2 * unit.dimension)
-                if count == 0:
-                    yield found
-            if found is None or count == 0:
-                break
-            pairs = _joined(pairs, more)
-
-
-def _range(unit: Unit, direction: Direction) -> tuple[float, float]:
-    """Return the lowest and the largest margin; stops early where the lowest is clearly negative."""
-    low, high = np.inf, -np.inf
+    low, high = 0.0, 0.0
     for rows, block in unit.parts():
         m = unit.margins(rows, block, direction)
         low = min(low, float(m.min(initial=np.inf)))
         high = max(high, float(np.max(m, where=np.isfinite(m), initial=-np.inf)))
-        if -low > 10 * max(high, 0.0):
-            break
-    return low, high
+        if -low > 0.3 * high:
+            return None
+    return -low if 0 < -low < 0.1 * high and unit.dimension <= LARGEST_POLISH else None
+
+
+def polished(unit: Unit, scale: Scale, direction: Direction, low: float) -> Iterator[Direction]:
+    """Yield directions near this one without negative margins; ``low`` is its `noise`.
+
+    Negative margins are made 0, and those that turn negative by that; or all that are small at once.
+    """
+    for factor in (0.0, 3.0, 100.0):
+        pairs = _below(unit, direction, low * factor, 3 * unit.dimension)
+        for _ in range(4):
+            found, pairs = _nearest(unit, scale, direction, pairs)
+            if found is not None:
+                yield found
+            if len(pairs[0]) == 0:
+                break
+
+
+def _nearest(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs) -> tuple[Direction | None, Pairs]:
+    """Return the direction with these margins made 0, if it violates none; else these pairs and more."""
+    A = _dense(scale.rows(unit, pairs))
+    z = scale.inward(unit, direction)
+    size = float(np.abs(z).max())
+    for _ in range(2):
+        z = z - _least(A, A @ z)
+    if float(np.abs(z).max()) > 1e-9 * size:  # else nothing is left but rounding
+        # Exact zeros are often the truth (a feature that takes no part); rounding hides them.
+        for snap in (1e-10, 0.0):
+            start = np.where(np.abs(z) <= snap * np.abs(z).max(), 0.0, z)
+            found = scale.outward(unit, _corrected(A, start))
+            more, count = violated(unit, found, 2 * unit.dimension)
+            if count == 0:
+                return found, (pairs[0][:0], pairs[1][:0])
+        joined = _joined(pairs, more)
+        if len(joined[0]) > len(pairs[0]):
+            return None, joined
+    return None, (pairs[0][:0], pairs[1][:0])
+
+
+def _least(A: Array, b: Array) -> Array:
+    """Return the shortest ``z`` with the least ``‖A z − b‖``."""
+    return np.asarray(lstsq(A, b, cond=1e-11, lapack_driver="gelsy", check_finite=False)[0])
+
+
+def _dense(A: Any) -> Array:
+    return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
 
 
 def _below(unit: Unit, direction: Direction, bound: float, limit: int) -> Pairs:
@@ -133,21 +156,6 @@ def _below(unit: Unit, direction: Direction, bound: float, limit: int) -> Pairs:
     return np.concatenate(samples), np.concatenate(rivals)
 
 
-def _projected(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs, snap: float) -> Direction | None:
-    A = scale.rows(unit, pairs)
-    A = A.toarray() if hasattr(A, "toarray") else A
-    z = scale.inward(unit, direction)
-    size = float(np.abs(z).max())
-    _, values, right = np.linalg.svd(A, full_matrices=False)
-    basis = right[values > 1e-11 * values.max(initial=0.0)]
-    for _ in range(2):
-        z = z - basis.T @ (basis @ z)
-    if float(np.abs(z).max()) <= 1e-9 * size:  # nothing is left but rounding
-        return None
-    z[np.abs(z) <= snap * np.abs(z).max()] = 0.0
-    return scale.outward(unit, _corrected(A, z))
-
-
 def _corrected(A: Array, z: Array) -> Array:
     """Return ``z`` with the smallest relative change that makes ``A z`` zero relative to its terms."""
     for _ in range(2):
@@ -156,7 +164,7 @@ def _corrected(A: Array, z: Array) -> Array:
         B = B[largest > 0] / largest[largest > 0, None]
         if B.shape[0] == 0:
             break
-        change = np.linalg.lstsq(B, -B @ np.sign(z), rcond=1e-11)[0]
+        change = _least(B, -B @ np.sign(z))
         if np.abs(change).max() > 1e-3:  # another direction: rather the one that was asked for
             break
         z = z + np.abs(z) * change
@@ -243,7 +251,7 @@ class Search:
         return None
 
     def some(self) -> Found:
-        """Return a direction along which as many margins as can grow and none falls, or that there is none."""
+        """Return a direction along which no margin falls and all grow that can, or that there is none."""
         total = self.scale.total(self.unit)
         direction, solution = self._rise(total)
         if direction is None:
@@ -313,8 +321,7 @@ class Search:
         if self.unit.dimension > LARGEST_POLISH:
             return
         margins = A @ z
-        active = A[np.flatnonzero(margins <= 1e-7)]
-        active = active.toarray() if hasattr(active, "toarray") else active
+        active = _dense(A[np.flatnonzero(margins <= 1e-7)])
         for snap in (1e-9, 0.0):
             start = np.where(np.abs(z) <= snap, 0.0, z)
             yield self.scale.outward(self.unit, _corrected(active, start))

@@ -29,6 +29,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem
 from separatrix.solvers._direction import Separation, check_columns, check_direction, checked
 from separatrix.solvers._pairs import Direction, Scale, Unit, units
-from separatrix.solvers._recession import Search, polished
+from separatrix.solvers._recession import Search, noise, polished
 
 __all__ = [
     "Separation",
@@ -179,7 +180,6 @@ class Watch:
         self._next = 4
         self._last: Direction | None = None
         self._anchor: Direction | None = None
-        self._scale: Scale | None = None
         self._open = list(units(problem))
 
     def update(
@@ -237,19 +237,23 @@ class Watch:
         return any(bool((np.abs(c) > part * np.abs(w)).any()) for c, w in zip(change, own, strict=True))
 
     def _look(self, unit: Unit, own: Direction) -> Separation | None:
-        if self._scale is None:
-            self._scale = Scale.of(self.problem)
         for change in self._changes(unit, own):
             direction = unit.normalised(*change)
             if direction is None:
                 continue
             found = checked(unit, *direction)
-            if found is None:
-                polishings = (checked(unit, *near) for near in polished(unit, self._scale, direction))
-                found = next((near for near in polishings if near is not None), None)
+            low = noise(unit, direction) if found is None else None
+            if low is not None:
+                near = polished(unit, self._scale, direction, low)
+                verdicts = (checked(unit, *candidate) for candidate in near)
+                found = next((verdict for verdict in verdicts if verdict is not None), None)
             if found is not None:
                 return found
         if self.iteration >= 8 and unit.pairs * unit.dimension <= self.SMALL:
             self._open.remove(unit)
             return _decided(unit, self._scale, np.inf).separation
         return None
+
+    @cached_property
+    def _scale(self) -> Scale:
+        return Scale.of(self.problem)
