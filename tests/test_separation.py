@@ -318,9 +318,10 @@ def test_the_message_names_fact_classes_features_and_remedy():
 
 def newton(problem, X, iterations=15, *, errors=False):
     """Damped Newton for the plain likelihood, in well-scaled coordinates; returns iterations and verdict."""
-    width = np.abs(X).max(axis=0)
+    centre = np.where(np.abs(X).min(axis=0) > np.ptp(X, axis=0), X.mean(axis=0), 0.0)
+    width = np.abs(X - centre).max(axis=0)
     width[width == 0] = 1.0
-    A = np.column_stack([X / width, np.ones(len(X))])
+    A = np.column_stack([(X - centre) / width, np.ones(len(X))])
     n, D = A.shape
     K = problem.codes.shape[0]
     T = np.eye(K)[problem.classes]
@@ -345,7 +346,8 @@ def newton(problem, X, iterations=15, *, errors=False):
             for l in range(free):
                 a, b = k + K - free, l + K - free
                 H[k, :, l] = (A * (P[:, a] * ((a == b) - P[:, b]))[:, None]).T @ A
-        size = np.sqrt(np.maximum(np.einsum("kiki->ki", H), 1e-300)).ravel()
+        size = np.sqrt(np.einsum("kiki->ki", H)).ravel()
+        size[size <= 1e-12 * size.max()] = np.inf
         H = H.reshape(free * D, free * D) / size / size[:, None]
         step = (np.linalg.lstsq(H, G.ravel() / size, rcond=1e-13)[0] / size).reshape(free, D)
         factor, before = 1.0, loss(W)
@@ -357,7 +359,8 @@ def newton(problem, X, iterations=15, *, errors=False):
             F = scores(W)
             own = F[np.arange(n), problem.classes][:, None]
             known = float(np.count_nonzero(((own - F <= 0) & (T == 0)).any(axis=1)))
-        found = watch.update(W[:, :-1] / width, W[:, -1], errors=known)
+        coef = W[:, :-1] / width
+        found = watch.update(coef, W[:, -1] - coef @ centre, errors=known)
         if found is not None:
             return iteration, found
     return iterations, None
@@ -423,7 +426,7 @@ def through_points(random, name, K):
 
 def far_away(random, name, K):
     X, y = through_points(random, name, K)
-    return np.round(X * 64) / 64 + [1e6, -1e6, 0.0], y
+    return X + np.array([1e6, -1e6, 0.0]), y
 
 
 CASES = [

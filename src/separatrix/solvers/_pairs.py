@@ -95,8 +95,9 @@ class Unit:
         return W / length, b / length
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
-        """Yield blocks of rows."""
-        return _parts(self.problem)
+        """Yield blocks of rows; the products of a loop over them run in one thread."""
+        with single_threaded(self.problem.view.shape[0] * self.dimension):
+            yield from _parts(self.problem)
 
     def counted(self, rows: slice | Array) -> Array:
         """Return, of shape (rows, rivals), which pairs of these samples exist."""
@@ -112,8 +113,7 @@ class Unit:
     def margins(self, rows: slice, block: Any, direction: Direction) -> Array:
         """Return the margins of a block's rows, of shape (rows, rivals); ``inf`` where there is no pair."""
         W, b = direction
-        with single_threaded(block.shape[0] * W.size):
-            scores = np.asarray(block @ W.T) + b
+        scores = np.asarray(block @ W.T) + b
         classes = self.problem.classes[rows]
         if self.column is None:
             m = scores[np.arange(len(classes)), classes][:, None] - scores
@@ -125,8 +125,7 @@ class Unit:
     def sizes(self, classes: Array, block: Any, direction: Direction) -> Array:
         """Return ``Σ_j |w_j x_j| + |b|`` of the margins: what their rounding errors scale with."""
         W, b = direction
-        with single_threaded(block.shape[0] * W.size):
-            sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
+        sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
         if self.column is None:
             sizes = sizes + sizes[np.arange(len(classes)), classes][:, None]
         return np.asarray(sizes)

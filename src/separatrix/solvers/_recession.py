@@ -27,6 +27,7 @@ from scipy import sparse
 from scipy.linalg import lstsq
 from scipy.optimize import linprog
 
+from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._pairs import Direction, Pairs, Scale, Unit, tolerance
 
@@ -136,7 +137,8 @@ def _nearest(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs) -> tu
 
 def _least(A: Array, b: Array) -> Array:
     """Return the shortest ``z`` with the least ``‖A z − b‖``."""
-    return np.asarray(lstsq(A, b, cond=1e-11, lapack_driver="gelsy", check_finite=False)[0])
+    with single_threaded(A.size * A.shape[1]):
+        return np.asarray(lstsq(A, b, cond=1e-11, lapack_driver="gelsy", check_finite=False)[0])
 
 
 def _dense(A: Any) -> Array:
