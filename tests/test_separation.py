@@ -318,7 +318,8 @@ def test_the_message_names_fact_classes_features_and_remedy():
 
 def newton(problem, X, iterations=15, *, errors=False):
     """Damped Newton for the plain likelihood, in well-scaled coordinates; returns iterations and verdict."""
-    centre = np.where(np.abs(X).min(axis=0) > np.ptp(X, axis=0), X.mean(axis=0), 0.0)
+    middle = X.min(axis=0) / 2 + X.max(axis=0) / 2
+    centre = np.where(np.abs(middle) > np.ptp(X, axis=0), middle, 0.0)
     width = np.abs(X - centre).max(axis=0)
     width[width == 0] = 1.0
     A = np.column_stack([(X - centre) / width, np.ones(len(X))])
