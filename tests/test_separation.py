@@ -171,7 +171,7 @@ integers = st.integers(-3, 3)
 
 
 @given(st.lists(st.tuples(integers, integers, st.integers(0, 1)), min_size=4, max_size=10))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_the_binary_verdict_is_the_exact_one(rows):
     data = np.array(rows)
     X, y = data[:, :2], data[:, 2]
@@ -183,7 +183,7 @@ def test_the_binary_verdict_is_the_exact_one(rows):
 
 
 @given(st.lists(st.tuples(integers, st.integers(0, 2)), min_size=4, max_size=7))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_the_joint_verdict_is_the_exact_one(rows):
     X, y = np.array(rows)[:, :1], np.array(rows)[:, 1]
     A = margin_rows(X, y, 3)
@@ -299,14 +299,14 @@ def test_each_column_has_its_verdict(name, expected):
 def test_the_message_names_fact_classes_features_and_remedy():
     X, y = three_groups(np.random.default_rng(0))
     joint = find_separation(problem_of(X, y, "joint")).message(["ash", "beech", "cedar"])
-    assert "ash and cedar; beech and cedar" in joint
-    assert "ash and beech" not in joint
+    assert "class ash from class cedar; class beech from class cedar but for samples on them" in joint
+    assert "50 of 150 samples" in joint
+    assert "class ash from class beech" not in joint
     assert "feature 0" in joint
     assert "does not exist" in joint
     assert "finite C" in joint
     rest = find_separation(problem_of(X, y)).message(np.array(["ash", "beech", "cedar"]), ["height", "age"])
-    assert "cedar and the other classes" in rest
-    assert "completely" in rest
+    assert "a hyperplane separates class cedar from the other classes completely" in rest
     assert "height" in rest
     pairs = tuple(((k,), (9,)) for k in range(9))
     many = Separation("complete", np.eye(1), np.zeros(1), 1.0, 1, 1, None, pairs)
@@ -367,17 +367,17 @@ def newton(problem, X, iterations=15, *, errors=False):
     return iterations, None
 
 
-def complete(random, name, K):
+def complete(random, K):
     X = random.normal(size=(100, 3))
     return X, np.digitize(X[:, 0] + 0.5 * X[:, 1], np.linspace(-0.8, 0.8, K - 1) if K > 2 else [0.1])
 
 
-def predictive_feature(random, name, K):
+def predictive_feature(random, K):
     X = np.column_stack([random.normal(size=(120, 2)), random.random(120) < 0.15])
     return X, np.where(X[:, 2] > 0, K - 1, random.integers(0, K, 120))
 
 
-def touching(random, name, K):
+def touching(random, K):
     X = random.integers(-4, 5, size=(150, 2)).astype(float)
     y = np.digitize(X[:, 0], np.arange(1, K) - 1.5 + 0.5)
     edge = np.flatnonzero(X[:, 0] == 0)
@@ -385,7 +385,7 @@ def touching(random, name, K):
     return X, y
 
 
-def one_apart(random, name, K):
+def one_apart(random, K):
     X = random.normal(size=(120, 3))
     y = random.integers(0, K, 120) if K > 2 else np.zeros(120, dtype=int)
     y[X[:, 0] > 0.7] = K - 1
@@ -393,30 +393,30 @@ def one_apart(random, name, K):
     return X, y
 
 
-def single_sample(random, name, K):
+def single_sample(random, K):
     X = random.normal(size=(60, 3))
     y = random.integers(0, K - 1, 60) if K > 2 else np.zeros(60, dtype=int)
     X[7], y[7] = [0.0, 9.0, 0.0], K - 1
     return X, y
 
 
-def wide(random, name, K):
+def wide(random, K):
     X = random.normal(size=(12, 15))
     return X, np.arange(12) % K
 
 
-def duplicated(random, name, K):
-    X, y = predictive_feature(random, name, K)
+def duplicated(random, K):
+    X, y = predictive_feature(random, K)
     again = random.integers(0, len(X), 200)
     return np.vstack([X, X[again]]), np.concatenate([y, y[again]])
 
 
-def collinear(random, name, K):
-    X, y = predictive_feature(random, name, K)
+def collinear(random, K):
+    X, y = predictive_feature(random, K)
     return np.column_stack([X, X @ [1.0, 2.0, 0.0], np.ones(len(X))]), y
 
 
-def through_points(random, name, K):
+def through_points(random, K):
     """Class 0 and the others touch in d points in general position, which carry both labels."""
     X = random.normal(size=(120, 3))
     points = random.normal(size=(3, 3))
@@ -425,8 +425,8 @@ def through_points(random, name, K):
     return np.vstack([X, points, points]), np.concatenate([y, [0] * 3, [1] * 3])
 
 
-def far_away(random, name, K):
-    X, y = through_points(random, name, K)
+def far_away(random, K):
+    X, y = through_points(random, K)
     return X + np.array([1e6, -1e6, 0.0]), y
 
 
@@ -444,25 +444,27 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("scale", "seed"), [(1e-6, 0), (1.0, 1), (1e6, 2)])
 @pytest.mark.parametrize(("name", "K"), [("ovr", 2), ("joint", 2), ("joint", 3), ("joint", 4)])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_newton_is_stopped_soon(case, name, K, scale, monkeypatch):
-    monkeypatch.setattr(Watch, "SMALL", 0)  # by its own iterates, without linear programmes
-    for seed in range(3):
-        X, y = case(np.random.default_rng(seed), name, K)
-        X = X * scale
-        problem = problem_of(X, y, name, n_classes=K)
-        _, found = newton(problem, X, errors=bool(seed % 2))
-        assert found is not None
-        again = check_direction(problem, found.coef, found.intercept)
-        assert again.kind == found.kind
+def test_newton_is_stopped_soon(case, name, K, scale, seed, monkeypatch):
+    X, y = case(np.random.default_rng(seed), K)
+    X = X * scale
+    problem = problem_of(X, y, name, n_classes=K)
+    _, found = newton(problem, X, errors=bool(seed % 2))
+    assert found is not None
+    assert check_direction(problem, found.coef, found.intercept).kind == found.kind
+    best = find_separation(problem)
+    assert (found.kind, found.separated) == (best.kind, best.separated)
+    # The same by its own iterates, without linear programmes.
+    monkeypatch.setattr(Watch, "SMALL", 0)
+    assert newton(problem, X, errors=bool(seed % 2))[1] is not None
 
 
 @pytest.mark.parametrize("case", [complete, predictive_feature, one_apart])
 @pytest.mark.parametrize("name", ["ovr", "joint"])
 def test_a_quasi_newton_fit_is_stopped_too(case, name):
-    X, y = case(np.random.default_rng(1), name, 2)
+    X, y = case(np.random.default_rng(1), 2)
     problem = problem_of(X, y, name)
     watch, K = Watch(problem), problem.columns
     A = np.column_stack([X, np.ones(len(X))])
@@ -489,7 +491,7 @@ def test_a_quasi_newton_fit_is_stopped_too(case, name):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4), st.sampled_from([2, 3]), st.integers(-6, 6), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_no_alarm_where_the_estimate_exists(seed, d, K, exponent, near):
     random = np.random.default_rng(seed)
     X = random.normal(size=(40, d))
@@ -535,6 +537,22 @@ def test_a_proven_overlap_ends_the_watch(monkeypatch):
     watch = Watch(problem_of(X, y))
     for t in range(1, 12):
         assert watch.update(np.array([[float(t)]]), np.array([-1.5 * t])) is None
-    monkeypatch.setattr("separatrix.solvers.separation.checked", None)
+    monkeypatch.setattr("separatrix.solvers.separation.checked", None)  # a further check would fail
     for t in range(12, 30):
         assert watch.update(np.array([[float(t)]]), np.array([-1.5 * t]), errors=0) is None
+
+
+def test_what_was_kept_in_hope_of_better_is_there_at_the_end(monkeypatch):
+    monkeypatch.setattr(Watch, "SMALL", 0)
+    X, y = np.array([[0.0], [1.0], [1.0], [2.0]]), [0, 0, 1, 1]
+    watch = Watch(problem_of(X, y))
+    for t in range(1, 6):
+        assert watch.update(np.array([[float(t)]]), np.array([-float(t)])) is None
+    assert watch.settle().kind == "quasi-complete"
+    assert watch.update(np.array([[9.0]]), np.array([-9.0])) is watch.found
+
+
+def test_a_watch_without_suspicion_settles_for_nothing():
+    watch = Watch(problem_of(np.array([[0.0], [2.0], [1.0], [3.0]]), [0, 0, 1, 1]))
+    assert watch.update(np.array([[0.1]]), np.array([0.0])) is None
+    assert watch.settle() is None

@@ -67,14 +67,14 @@ class Separation:
         features : sequence of str or None
             The features' names.
         """
+        one = len(self.pairs) == 1
+        fact = f"{'a hyperplane separates' if one else 'hyperplanes separate'} {self._who(classes)}"
         if self.kind == "complete":
-            fact = f"a hyperplane separates {self._who(classes)} completely"
-            if len(self.pairs) > 1:
-                fact = f"hyperplanes separate {self._who(classes)} completely"
+            fact += " completely"
         else:
-            fact = (
-                f"{self._who(classes)} are separable but for samples on the boundary "
-                f"({self.separated:,} of {self.samples:,} samples lie beside it)"
+            fact += (
+                f" but for samples on {'it' if one else 'them'} "
+                f"({self.separated:,} of {self.samples:,} samples are on the right side)"
             )
         named = [f"feature {j}" if features is None else str(features[j]) for j in self.features]
         along = f", mostly by {', '.join(named)}" if named else ""
@@ -85,11 +85,12 @@ class Separation:
 
     def _who(self, classes: Sequence[Any] | Array) -> str:
         def names(group: tuple[int, ...]) -> str:
-            shown = [str(classes[k]) for k in group[:4]]
-            return ", ".join(shown) + (f", … ({len(group)} classes)" if len(group) > 4 else "")
+            shown = ", ".join(str(classes[k]) for k in group[:4])
+            more = f", … ({len(group)} in all)" if len(group) > 4 else ""
+            return f"class {shown}" if len(group) == 1 else f"classes {shown}{more}"
 
         joined = [
-            f"{names(a)} and {names(b) if self._others(a, b, len(classes)) else 'the other classes'}"
+            f"{names(a)} from {'the other classes' if self._others(a, b, len(classes)) else names(b)}"
             for a, b in self.pairs[:3]
         ]
         more = len(self.pairs) - 3
@@ -97,8 +98,8 @@ class Separation:
 
     @staticmethod
     def _others(a: tuple[int, ...], b: tuple[int, ...], n_classes: int) -> bool:
-        """Return whether the second group is named in full rather than as all the others."""
-        return len(b) == 1 or len(a) + len(b) < n_classes
+        """Return whether the second group is best named as all the others."""
+        return len(b) > 1 and len(a) + len(b) == n_classes
 
 
 @dataclass

@@ -49,7 +49,8 @@ def violated(unit: Unit, direction: Direction, limit: int) -> tuple[Pairs, int]:
         if len(wrong) == 0:
             continue
         sizes = unit.sizes(unit.problem.classes[rows][wrong], block[wrong], direction)
-        i, k = np.nonzero(m[wrong] < -tolerance(block) * sizes)
+        # Half of what the final check allows: normalising the direction costs some rounding, too.
+        i, k = np.nonzero(m[wrong] < -0.5 * tolerance(block) * sizes)
         i = wrong[i]
         count += len(i)
         kept = _chosen(m[i, k], limit)

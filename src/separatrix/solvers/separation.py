@@ -155,9 +155,13 @@ class Watch:
       more than those of a converging Newton iteration; at iterations 4, 6, 9, 13, …, so that an ordinary fit
       has few of them.
 
-    A check of a wrong candidate ends in the first block of the data. Once, in a small problem that still
-    moves after eight iterations, linear programmes decide. Whatever raises the suspicion, only what
+    A check of a wrong candidate ends in the first block of the data. Whatever raises the suspicion, only what
     `check_direction` confirms is returned.
+
+    A direction that leaves margins at 0 may be found before one that does not. In small problems linear
+    programmes then decide; in others it is kept until iteration 9, and returned unless something better turns
+    up (`settle` returns it if the fit ends earlier). "Quasi-complete" thus says of a large problem that no
+    more has been found.
 
     Parameters
     ----------
@@ -167,11 +171,14 @@ class Watch:
     Attributes
     ----------
     found : Separation or None
-        What has been proven.
+        What has been proven and returned.
     """
 
-    #: Most entries of all margins' rows for which linear programmes are tried within a fit.
-    SMALL = 200_000
+    #: Most entries of all margins' rows for which linear programmes say how far a separation goes; while there
+    #: is none they are asked, once, up to a fifth of it.
+    SMALL = 50_000
+    #: Iteration from which on a quasi-complete separation is returned.
+    PATIENCE = 9
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -180,6 +187,7 @@ class Watch:
         self._next = 4
         self._last: Direction | None = None
         self._anchor: Direction | None = None
+        self._kept: Separation | None = None
         self._open = list(units(problem))
 
     def update(
@@ -206,17 +214,31 @@ class Watch:
         wrong = None if errors is None else np.resize(errors, self.problem.columns)
         for unit in tuple(self._open):
             own = self._part(unit, (W, b))
-            if due if wrong is None else wrong[unit.column or 0] == 0:
-                self.found = checked(unit, *own)
-            if self.found is None and due and self._moves(unit, own):
-                self.found = self._look(unit, own)
-            if self.found is not None:
-                break
+            clean = due if wrong is None else bool(wrong[unit.column or 0] == 0)
+            if (clean and self._keep(checked(unit, *own))) or (due and self._look(unit, own)):
+                return self.found
+        if self.iteration >= self.PATIENCE:
+            self.settle()
         self._last = (W, b)
         if due or self._anchor is None:
             self._anchor = (W, b)
             self._next = self.iteration + max(2, self.iteration // 2) if due else self._next
         return self.found
+
+    def settle(self) -> Separation | None:
+        """Return what has been found, at the end of a fit also what was kept in hope of better."""
+        self.found = self.found or self._kept
+        return self.found
+
+    def _keep(self, found: Separation | None, *, final: bool = False) -> bool:
+        """Take note of a separation; return whether nothing better is to be expected."""
+        if found is None:
+            return False
+        if final or found.kind == "complete":
+            self.found = found
+        elif self._kept is None or found.separated > self._kept.separated:
+            self._kept = found
+        return self.found is not None
 
     @staticmethod
     def _part(unit: Unit, direction: Direction) -> Direction:
@@ -236,23 +258,27 @@ class Watch:
         change = next(self._changes(unit, own))
         return any(bool((np.abs(c) > part * np.abs(w)).any()) for c, w in zip(change, own, strict=True))
 
-    def _look(self, unit: Unit, own: Direction) -> Separation | None:
+    def _look(self, unit: Unit, own: Direction) -> bool:
+        """Check the changes and what is near them; let linear programmes decide where they are small."""
+        if not self._moves(unit, own):
+            return False
+        late = self.iteration >= self.PATIENCE
         for change in self._changes(unit, own):
             direction = unit.normalised(*change)
-            if direction is None:
+            if direction is None or (self._kept is not None and not late):
                 continue
-            found = checked(unit, *direction)
-            low = noise(unit, direction) if found is None else None
+            if self._keep(checked(unit, *direction)):
+                return True
+            low = noise(unit, direction)
             if low is not None:
-                near = polished(unit, self._scale, direction, low)
-                verdicts = (checked(unit, *candidate) for candidate in near)
-                found = next((verdict for verdict in verdicts if verdict is not None), None)
-            if found is not None:
-                return found
-        if self.iteration >= 8 and unit.pairs * unit.dimension <= self.SMALL:
+                near = (checked(unit, *one) for one in polished(unit, self._scale, direction, low))
+                if self._keep(next((found for found in near if found is not None), None)):
+                    return True
+        entries = unit.pairs * unit.dimension
+        if entries <= self.SMALL if self._kept is not None else late and entries <= self.SMALL // 5:
             self._open.remove(unit)
-            return _decided(unit, self._scale, np.inf).separation
-        return None
+            return self._keep(_decided(unit, self._scale, np.inf).separation or self._kept, final=True)
+        return False
 
     @cached_property
     def _scale(self) -> Scale:
