@@ -137,11 +137,17 @@ def test_dense_csr_float32_and_integers_agree():
     X = random.integers(-3, 4, size=(40, 4))
     y = (X[:, 0] + X[:, 2] > 0).astype(int)
     w, b = np.array([[1.0, 0.0, 1.0, 0.0]]), np.array([-0.5])
-    margins = [
-        check_direction(problem_of(form, y), w, b).margin
-        for form in (X, np.float32(X), np.float64(X), np.asfortranarray(X, dtype=float), sparse.csr_array(X))
-    ]
-    np.testing.assert_allclose(margins, 0.5 / np.sqrt(2))
+    forms = [X, np.float32(X), np.float64(X), np.asfortranarray(X, dtype=float), sparse.csr_array(X)]
+    forms += [sparse.csr_matrix(X), sparse.csr_array(X.astype(np.float32))]
+    for form in forms:
+        problem = problem_of(form, y)
+        assert check_direction(problem, w, b).margin == pytest.approx(0.5 / np.sqrt(2))
+        assert find_separation(problem).kind == "complete"
+        three = np.where(X[:, 1] > 2, 2, np.arange(40) % 2)
+        for name in ("ovr", "joint"):
+            assert [v.exists for v in decide(problem_of(form, three, name))] == [
+                v.exists for v in decide(problem_of(X, three, name))
+            ]
 
 
 def test_samples_without_weight_have_no_say():

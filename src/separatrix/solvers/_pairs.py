@@ -232,7 +232,7 @@ class Scale:
                 a[free, block_of[free]] += sign * x[free]
             return a.reshape(len(samples), -1)
         entries, width = sparse.coo_array(x), x.shape[1]
-        (i, j), v = entries.coords, entries.data
+        i, j, v = entries.row, entries.col, entries.data
         parts = []
         for block_of, sign in ((classes.astype(np.intp), 1.0), (rivals, -1.0)):
             free = block_of[i] < unit.blocks

@@ -38,7 +38,8 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem
 from separatrix.solvers._direction import Separation, check_columns, check_direction, checked
 from separatrix.solvers._pairs import Direction, Scale, Unit, units
-from separatrix.solvers._recession import Search, noise, polished
+from separatrix.solvers._programmes import Search
+from separatrix.solvers._recession import noise, polished
 
 __all__ = [
     "Separation",
@@ -174,8 +175,8 @@ class Watch:
         What has been proven and returned.
     """
 
-    #: Most entries of all margins' rows for which linear programmes say how far a separation goes; while there
-    #: is none they are asked, once, up to a fifth of it.
+    #: Most entries of all margins' rows for which linear programmes say how far a separation goes; while
+    #: there is none they are asked, once, up to a fifth of it.
     SMALL = 50_000
     #: Iteration from which on a quasi-complete separation is returned.
     PATIENCE = 9
