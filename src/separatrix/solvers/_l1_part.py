@@ -1,0 +1,266 @@
+"""One problem of the working-set solver: a binary column, or all columns of a softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.data.view import Array, DataView
+from separatrix.problem import Problem
+from separatrix.solvers._logit import BinaryTerms, SoftmaxTerms, Terms, best_intercept
+from separatrix.solvers._loop import Control
+from separatrix.solvers._model_columns import ColumnModel, Packed
+from separatrix.solvers._model_gram import GramModel, violation
+from separatrix.solvers._support import newton_on_support
+
+#: Features of the first working set; later ones have room for twice the features with a weight.
+_FIRST = 256
+#: Most features, and most weights of a softmax, for which a Hessian is formed.
+_GRAM_FEATURES, _WHOLE_WEIGHTS = 1200, 800
+#: Multiply-adds for which a softmax's whole Hessian is formed at each step.
+_WHOLE_WORK = 1.5e9
+#: A Gram matrix of densified rows costs as much as about 20 sweeps if it needs this many times as many
+#: multiply-adds as there are stored values.
+_SPARSE_GRAM = 3000
+#: A class without samples has a score this far below all others: its share is below rounding.
+_ABSENT = 40.0
+
+
+def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Array) -> list[Part]:
+    """Return the independent problems, each with its columns of the starting point."""
+    n = problem.view.shape[0]
+    s = np.ones(n) if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
+    shared = _Data(problem.view, s)
+    if not problem.joint:
+        columns = [
+            (np.array([k]), BinaryTerms(problem.codes[problem.classes, k], s)) for k in range(problem.columns)
+        ]
+        return [
+            Part(shared, terms, own, l1, l2, coef, intercept, problem.fit_intercept) for own, terms in columns
+        ]
+    own = np.arange(problem.columns)
+    classes = problem.classes
+    if problem.fit_intercept:
+        # The intercept of a class without samples would fall for ever: the others are fitted alone.
+        present = np.bincount(classes, weights=s, minlength=problem.columns) > 0
+        if not present.all() and present.any():
+            own = np.flatnonzero(present)
+            classes = np.maximum(np.cumsum(present) - 1, 0)[classes]
+    terms = SoftmaxTerms(classes, int(own.shape[0]), s)
+    return [Part(shared, terms, own, l1, l2, coef, intercept, problem.fit_intercept)]
+
+
+class _Data:
+    """What all parts share: the view, packed columns, means and counts, made when first needed."""
+
+    def __init__(self, view: DataView, s: Array) -> None:
+        self.view, self.s = view, s
+        self.packed = Packed(view)
+        self._centre: Array | None = None
+        self._counts: Array | None = None
+
+    def centre(self) -> Array:
+        """Return the mean of each feature, as a number of the data's precision."""
+        if self._centre is None:
+            total = max(float(self.s.sum()), np.finfo(np.float64).tiny)
+            mean = self.view.transposed(self.s[:, None])[:, 0] / total
+            self._centre = mean.astype(self.view.dtype).astype(np.float64)
+        return self._centre
+
+    def stored(self, features: Array) -> float:
+        """Return how many stored values the features have; of dense data, all."""
+        if self._counts is None:
+            d = self.view.shape[1]
+            counts = self.view.map_sum(
+                lambda rows, block: np.bincount(block.indices, minlength=d)
+                if hasattr(block, "tocsr")
+                else np.full(d, rows.stop - rows.start)
+            )
+            self._counts = np.asarray(counts)
+        return float(self._counts[features].sum())
+
+
+class Part:
+    """State and step of one problem; ``W`` has shape (columns, n_features)."""
+
+    def __init__(
+        self,
+        data: _Data,
+        terms: Terms,
+        own: Array,
+        l1: float,
+        l2: float,
+        coef: Array,
+        intercept: Array,
+        fit_intercept: bool,
+    ) -> None:
+        self.data, self.view, self.terms, self.own = data, data.view, terms, own
+        self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
+        self.W, self.b = coef[own].copy(), intercept[own].copy()
+        self.absent = np.setdiff1d(np.arange(coef.shape[0]), own) if terms.joint else own[:0]
+        self.primal = self.violation = 0.0
+        self.bound = -np.inf
+        self.working = 0
+        self.least_gap, self.idle = np.inf, 0
+        self._null: float | None = None
+        self._one_sided = False
+
+    def start(self) -> None:
+        """Begin at the given weights, or without weights where that is better."""
+        terms, n = self.terms, self.view.shape[0]
+        b = np.zeros(self.own.shape[0])
+        if self.fit_intercept:
+            if isinstance(terms, BinaryTerms):
+                side = float((terms.s * terms.y).sum())
+                if abs(side) == float(terms.s.sum()):
+                    self._one_sided = True
+                    b = np.array([np.sign(side) * _ABSENT])
+            if not self._one_sided:
+                b = terms.null_intercept()
+        null = np.broadcast_to(b, (n, b.shape[0]))
+        self._null = terms.value(null)
+        F = np.array(null)
+        if self.W.any() and not self._one_sided:
+            given = self.view.scores(self.W, self.b).astype(np.float64)
+            if terms.value(given) + self._penalty(self.W) <= self._null:
+                self.F = given
+                return
+        self.W[:], self.b[:] = 0.0, b
+        self.F = F
+
+    def _penalty(self, W: Array) -> float:
+        return self.l1 * float(np.abs(W).sum()) + 0.5 * self.l2 * float(np.square(W).sum())
+
+    def largest_slope(self) -> float:
+        """Return the largest derivative of the loss in a weight."""
+        self.terms.set_scores(self.F)
+        return float(np.abs(self.view.transposed(self.terms.theta)).max(initial=0.0))
+
+    def evaluate(self) -> None:
+        """Set the best intercept, then compute objective, bound and violations."""
+        if self.fit_intercept and not self._one_sided:
+            best_intercept(self.terms, self.F, self.b)
+        before = self.primal
+        self._judge()
+        # Near the end rounding hides the objective's fall, not the gap's.
+        progress = self.gap() < 0.9 * self.least_gap or self.primal < before - 1e-13 * abs(before)
+        self.least_gap = min(self.least_gap, self.gap())
+        self.idle = 0 if progress else self.idle + 1
+
+    def _judge(self) -> None:
+        terms = self.terms
+        terms.set_scores(self.F)
+        self.primal = terms.loss + self._penalty(self.W)
+        if self._one_sided:
+            self.bound, self.violation = 0.0, 0.0
+            return
+        if self.fit_intercept:
+            terms.balance()
+        V = self.view.transposed(terms.theta)
+        self.G = -V.T
+        self.violations = violation(self.W, self.G, self.l1, self.l2)
+        self.violation = float(self.violations.max(initial=0.0))
+        largest = float(np.abs(V).max(initial=0.0))
+        feasible = min(1.0, self.l1 / largest) if largest > 0 else 1.0
+        bound = terms.dual(feasible)
+        if self.l2 > 0 and feasible < 1:
+            over = np.maximum(np.abs(V) - self.l1, 0.0)
+            bound = max(bound, terms.dual(1.0) - float(np.square(over).sum()) / (2 * self.l2))
+        self.bound = max(self.bound, bound)
+
+    def gap(self) -> float:
+        """Return the distance between the objective and its proven lower bound."""
+        return max(self.primal - self.bound, 0.0)
+
+    def scale(self) -> float:
+        """Return what the gap is measured against: the objective, but no less than rounding can see."""
+        assert self._null is not None
+        return max(abs(self.primal), 1e-8 * self._null, np.finfo(np.float64).tiny)
+
+    def relative_gap(self) -> float:
+        """Return the gap, relative to the objective."""
+        return self.gap() / self.scale()
+
+    def step(self, control: Control) -> None:
+        """Take one proximal Newton step on a working set."""
+        features = self._choose()
+        self.working = int(features.shape[0])
+        # A model solved to a tenth is enough far away, and buys quick convergence near the end.
+        eta = min(0.1, max(1e-6, self.relative_gap()))
+        if self.idle:
+            eta = 1e-8
+        W, G = self.W[:, features], self.G[:, features]
+        Gb = -self.terms.theta.sum(axis=0)
+        kind = self._kind(features)
+        if kind == "columns":
+            packed = ColumnModel(self.data.packed, self.terms, features, self.fit_intercept)
+            D, db, Z = packed.minimise(W, G, Gb, self.l1, self.l2, eta, control)
+        else:
+            centre = self.data.centre() if self.fit_intercept else None
+            model = GramModel(self.view, self.terms, features, centre, whole=kind == "whole")
+            shift = np.zeros(features.shape[0]) if centre is None else centre[features]
+            D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 0.1 * eta, control)
+            db = db - D @ shift
+            Z = model.X.scores(D, db)
+        self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
+        if kind == "blocks" and not control.expired():
+            newton_on_support(self, model, features, control)
+
+    def search(self, features: Array, D: Array, db: Array, Z: Array, slope: float) -> bool:
+        """Go along the step as far as it pays; return whether it did."""
+        W = self.W[:, features]
+        start = self._penalty(W)
+        promised = slope + self._penalty(W + D) - start
+        if not promised < 0:
+            return False
+        before = self.terms.value(self.F) + start
+        t = 1.0
+        for _ in range(40):
+            now = self.terms.value(self.F + t * Z) + self._penalty(W + t * D)
+            # What is below the rounding of the objective cannot be judged by it.
+            if now <= before + 0.01 * t * promised + 2e-15 * abs(before):
+                self.F += t * Z
+                self.W[:, features] = W + D if t == 1.0 else W + t * D
+                self.b += t * db
+                return True
+            t *= 0.5
+        return False
+
+    def _choose(self) -> Array:
+        """Return the features with a weight and the worst of the others, in order."""
+        d = self.view.shape[1]
+        worst = self.violations.max(axis=0)
+        used = self.W.any(axis=0)
+        wanted = used | (worst > 0)
+        if d <= _FIRST:
+            return np.flatnonzero(wanted) if wanted.any() else np.arange(d)
+        room = max(_FIRST, int(used.sum()))
+        new = np.flatnonzero(wanted & ~used)
+        if new.shape[0] > room:
+            new = new[np.argpartition(-worst[new], room)[:room]]
+        return np.sort(np.concatenate([np.flatnonzero(used), new]))
+
+    def _kind(self, features: Array) -> str:
+        """Return which model fits: "whole" or "blocks" (a Hessian is formed) or "columns"."""
+        m, n, K = int(features.shape[0]), self.view.shape[0], self.terms.columns
+        if m > _GRAM_FEATURES:
+            return "columns"
+        if n * m * m > _SPARSE_GRAM * self.data.stored(features):
+            return "columns"
+        if K == 1 or (K * m <= _WHOLE_WEIGHTS and n * (K * m) ** 2 <= _WHOLE_WORK):
+            return "whole"
+        return "blocks"
+
+    def settle(self, dtype: np.dtype[np.floating]) -> None:
+        """Round the parameters to the precision in which they are returned, and judge them anew."""
+        W, b = self.W.astype(dtype).astype(np.float64), self.b.astype(dtype).astype(np.float64)
+        self.W, self.b = W, b
+        if not self._one_sided:
+            self.F = self.view.scores(W, b).astype(np.float64)
+        self._judge()
+
+    def write(self, coef: Array, intercept: Array) -> None:
+        """Put the parameters into their rows."""
+        coef[self.own], intercept[self.own] = self.W, self.b
+        if self.absent.shape[0]:
+            coef[self.absent] = 0.0
+            intercept[self.absent] = float(self.F.max(axis=1).min()) - _ABSENT
