@@ -76,12 +76,12 @@ void bind_columns(nb::module_& m, nb::class_<CoordinateState>& c) {
 
 void bind_coordinate(nb::module_& m) {
     m.def("gram_descent", [](const Flat<const double>& H, const Flat<double>& gradient,
-                             const Flat<const double>& weights, const Flat<double>& step, double l1, double l2,
-                             std::int64_t sweeps, double tol) {
+                             const Flat<const double>& weights, const Flat<double>& step,
+                             const Flat<double>& falls, double l1, double l2, std::int64_t sweeps, double tol) {
         nb::gil_scoped_release release;
         return chosen_kernels().gram_descent(
-            H.data(), gradient.data(), weights.data(), step.data(), static_cast<std::int64_t>(H.shape(0)),
-            static_cast<std::int64_t>(H.shape(1)), l1, l2, sweeps, tol);
+            H.data(), gradient.data(), weights.data(), step.data(), falls.data(),
+            static_cast<std::int64_t>(H.shape(0)), static_cast<std::int64_t>(H.shape(1)), l1, l2, sweeps, tol);
     });
     nb::class_<CoordinateState> c(m, "Coordinates");
     c.def(

@@ -18,8 +18,6 @@ namespace {
 
 constexpr int SUMS = 8;  // partial sums of a dense dot product: the same bits in every instruction set
 
-inline double size_of(double value) { return __builtin_fabs(value); }
-
 // argmin over w of ½ a (w - w0)² + g (w - w0) + l1 |w| + ½ l2 w²
 inline double prox(double w0, double g, double a, double l1, double l2) {
     const double total = a + l2;
@@ -28,10 +26,14 @@ inline double prox(double w0, double g, double a, double l1, double l2) {
     return u > l1 ? (u - l1) / total : u < -l1 ? (u + l1) / total : 0.0;
 }
 
-// H (blocks, size, size), gradient of the model (blocks, size), kept up to date; returns the largest
-// violation (move times curvature) of the last sweep.
+// The model falls by at least this much when a coordinate moves to its minimum.
+inline double fall(double move, double curvature) { return 0.5 * curvature * move * move; }
+
+// H (blocks, size, size), gradient of the model (blocks, size), kept up to date. A block is done when a
+// sweep makes the model fall by at most tol times all that it fell so far (falls). Returns the largest
+// such ratio of the last sweeps.
 inline double gram_descent(const double* H, double* gradient, const double* weights, double* step,
-                           std::int64_t blocks, std::int64_t size, double l1, double l2,
+                           double* falls, std::int64_t blocks, std::int64_t size, double l1, double l2,
                            std::int64_t sweeps, double tol) {
     double worst = 0;
     for (std::int64_t block = 0; block < blocks; ++block) {
@@ -39,22 +41,23 @@ inline double gram_descent(const double* H, double* gradient, const double* weig
         double* g = gradient + block * size;
         const double* w = weights + block * size;
         double* d = step + block * size;
-        double violation = 0;
+        double ratio = 0;
         for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
-            violation = 0;
+            double fallen = 0;
             for (std::int64_t j = 0; j < size; ++j) {
                 const double* row = h + j * size;
                 const double now = w[j] + d[j];
                 const double move = prox(now, g[j], row[j], l1, l2) - now;
                 if (move == 0) continue;
-                const double size_here = size_of(move) * (row[j] + l2);
-                if (size_here > violation) violation = size_here;
+                fallen += fall(move, row[j] + l2);
                 d[j] += move;
                 for (std::int64_t l = 0; l < size; ++l) g[l] += move * row[l];
             }
-            if (violation <= tol) break;
+            falls[block] += fallen;
+            ratio = fallen > 0 ? fallen / falls[block] : 0.0;
+            if (ratio <= tol) break;
         }
-        if (violation > worst) worst = violation;
+        if (ratio > worst) worst = ratio;
     }
     return worst;
 }
@@ -117,7 +120,7 @@ inline double single_move(const Columns& X, std::int64_t column, std::int64_t j,
     if (move == 0) return 0;
     s.step[j] += move;
     each(X, column, [&](std::int64_t i, double x) { s.Z[i] += move * x; });
-    return size_of(move) * (s.curvature[j] + s.l2);
+    return fall(move, s.curvature[j] + s.l2);
 }
 
 template <class Columns>
@@ -134,7 +137,7 @@ inline double joint_move(const Columns& X, std::int64_t column, std::int64_t j, 
         if (move[k] != 0) ++movers, last = k;
     }
     if (movers == 0) return 0;
-    double violation = 0;
+    double fallen = 0;
     if (movers == 1) {
         const double d = move[last];
         s.step[at + last] += d;
@@ -142,15 +145,14 @@ inline double joint_move(const Columns& X, std::int64_t column, std::int64_t j, 
             s.Z[i * width + last] += d * x;
             s.mean[i] += s.p[i * width + last] * d * x;
         });
-        return size_of(d) * (s.curvature[at + last] + s.l2);
+        return fall(d, s.curvature[at + last] + s.l2);
     }
     for (std::int64_t k = 0; k < width; ++k) {
         if (move[k] == 0) continue;
         const double now = s.weights[at + k] + s.step[at + k], a = 2 * s.curvature[at + k];
         move[k] = prox(now, g[k], a, s.l1, s.l2) - now;
         s.step[at + k] += move[k];
-        const double size_here = size_of(move[k]) * (a + s.l2);
-        if (size_here > violation) violation = size_here;
+        fallen += fall(move[k], a + s.l2);
     }
     each(X, column, [&](std::int64_t i, double x) {
         double* z = s.Z + i * width;
@@ -162,10 +164,10 @@ inline double joint_move(const Columns& X, std::int64_t column, std::int64_t j, 
         }
         s.mean[i] += shift * x;
     });
-    return violation;
+    return fallen;
 }
 
-// The intercepts' exact minimum for the present step; returns their largest gradient before.
+// The intercepts' exact minimum for the present step; returns how far the model fell.
 inline double move_intercepts(CoordinateState& s) {
     double* g = s.scratch;
     double* move = s.scratch + s.width;
@@ -174,12 +176,12 @@ inline double move_intercepts(CoordinateState& s) {
         const double m = s.joint ? s.mean[i] : 0.0;
         for (std::int64_t k = 0; k < s.width; ++k) g[k] += s.q[i * s.width + k] * (s.Z[i * s.width + k] - m);
     }
-    double violation = 0;
+    double fallen = 0;
     for (std::int64_t k = 0; k < s.width; ++k) {
-        if (size_of(g[k]) > violation) violation = size_of(g[k]);
         double sum = 0;
         for (std::int64_t l = 0; l < s.width; ++l) sum -= s.intercept_inverse[k * s.width + l] * g[l];
         move[k] = sum;
+        fallen -= 0.5 * g[k] * sum;
         s.intercept_step[k] += sum;
     }
     for (std::int64_t i = 0; i < s.n; ++i) {
@@ -190,15 +192,15 @@ inline double move_intercepts(CoordinateState& s) {
         }
         if (s.joint) s.mean[i] += shift;
     }
-    return violation;
+    return fallen;
 }
 
 // One sweep over the features listed in order (columns[j]: where feature j stands in X); active[j]
-// tells afterwards whether feature j moved or has a weight other than 0.
+// tells afterwards whether feature j moved or has a weight other than 0. Returns how far the model fell.
 template <class Columns>
 inline double column_sweep(const Columns& X, const std::int64_t* columns, CoordinateState& s,
                            const std::int64_t* order, std::int64_t count, std::uint8_t* active) {
-    double violation = s.fit_intercept ? move_intercepts(s) : 0.0;
+    double fallen = s.fit_intercept ? move_intercepts(s) : 0.0;
     for (std::int64_t o = 0; o < count; ++o) {
         const std::int64_t j = order[o];
         const double here = s.joint ? joint_move(X, columns[j], j, s) : single_move(X, columns[j], j, s);
@@ -206,9 +208,9 @@ inline double column_sweep(const Columns& X, const std::int64_t* columns, Coordi
         for (std::int64_t k = j * s.width; !kept && k < (j + 1) * s.width; ++k)
             kept = s.weights[k] + s.step[k] != 0;
         active[j] = kept;
-        if (here > violation) violation = here;
+        fallen += here;
     }
-    return violation;
+    return fallen;
 }
 
 // out[j, k] = Σ_i x_ij² h_ik

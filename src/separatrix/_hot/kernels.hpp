@@ -60,8 +60,8 @@ struct KernelSet {
     Kernels<float> single_precision;
     Kernels<double> double_precision;
     double (*gram_descent)(const double* H, double* gradient, const double* weights, double* step,
-                           std::int64_t blocks, std::int64_t size, double l1, double l2, std::int64_t sweeps,
-                           double tol);
+                           double* falls, std::int64_t blocks, std::int64_t size, double l1, double l2,
+                           std::int64_t sweeps, double tol);
 };
 
 namespace baseline { const KernelSet& kernels(); }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from separatrix.data.view import Array, DataView
@@ -18,9 +20,9 @@ _FIRST = 256
 _GRAM_FEATURES, _WHOLE_WEIGHTS = 1200, 800
 #: Multiply-adds for which a softmax's whole Hessian is formed at each step.
 _WHOLE_WORK = 1.5e9
-#: A Gram matrix of densified rows costs as much as about 20 sweeps if it needs this many times as many
-#: multiply-adds as there are stored values.
-_SPARSE_GRAM = 3000
+#: Nanoseconds per stored value that forming a Hessian may take, about 50 sweeps of coordinate descent.
+#: (A product of dense rows takes about 0.04 ns, one of sparse rows 3, and their lengths vary.)
+_SWEEP_COST = 300.0
 #: A class without samples has a score this far below all others: its share is below rounding.
 _ABSENT = 40.0
 
@@ -29,7 +31,7 @@ def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Arr
     """Return the independent problems, each with its columns of the starting point."""
     n = problem.view.shape[0]
     s = np.ones(n) if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
-    shared = _Data(problem.view, s)
+    shared = _Data(problem.view, s, problem.fit_intercept)
     if not problem.joint:
         columns = [
             (np.array([k]), BinaryTerms(problem.codes[problem.classes, k], s)) for k in range(problem.columns)
@@ -52,19 +54,37 @@ def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Arr
 class _Data:
     """What all parts share: the view, packed columns, means and counts, made when first needed."""
 
-    def __init__(self, view: DataView, s: Array) -> None:
-        self.view, self.s = view, s
-        self.packed = Packed(view)
+    def __init__(self, view: DataView, s: Array, fit_intercept: bool) -> None:
+        self.view, self.s, self.fit_intercept = view, s, fit_intercept
+        self.packed = Packed(view, self.centre)
         self._centre: Array | None = None
         self._counts: Array | None = None
+        self._lengths: Array | None = None
 
     def centre(self) -> Array:
-        """Return the mean of each feature, as a number of the data's precision."""
-        if self._centre is None:
+        """Return what an intercept lets us subtract from each feature: its mean, in the data's precision."""
+        if self._centre is None and not self.fit_intercept:
+            self._centre = np.zeros(self.view.shape[1])
+        elif self._centre is None:
             total = max(float(self.s.sum()), np.finfo(np.float64).tiny)
             mean = self.view.transposed(self.s[:, None])[:, 0] / total
             self._centre = mean.astype(self.view.dtype).astype(np.float64)
         return self._centre
+
+    def lengths(self) -> Array:
+        """Return the length of each feature's column, from which the fall that it promises follows."""
+        if self._lengths is None:
+            squares = self.view.map_sum(lambda rows, block: self._squares(rows, block))
+            self._lengths = np.sqrt(np.maximum(np.asarray(squares), np.finfo(np.float64).tiny))
+        return self._lengths
+
+    def _squares(self, rows: slice, block: Any) -> Array:
+        if hasattr(block, "tocsr"):
+            counts = np.diff(block.indptr)
+            s = np.repeat(self.s[rows], counts)
+            d = self.view.shape[1]
+            return np.bincount(block.indices, weights=s * np.square(block.data, dtype=np.float64), minlength=d)
+        return np.asarray(self.s[rows] @ np.square(block, dtype=np.float64))
 
     def stored(self, features: Array) -> float:
         """Return how many stored values the features have; of dense data, all."""
@@ -100,7 +120,7 @@ class Part:
         self.primal = self.violation = 0.0
         self.bound = -np.inf
         self.working = 0
-        self.least_gap, self.idle = np.inf, 0
+        self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
         self._null: float | None = None
         self._one_sided = False
 
@@ -184,51 +204,57 @@ class Part:
         """Take one proximal Newton step on a working set."""
         features = self._choose()
         self.working = int(features.shape[0])
-        # A model solved to a tenth is enough far away, and buys quick convergence near the end.
-        eta = min(0.1, max(1e-6, self.relative_gap()))
-        if self.idle:
-            eta = 1e-8
+        # A roughly solved model is enough far away; near the end a good one buys quick convergence.
+        eta = 1e-12 if self.idle else 1e-2 * min(1.0, max(1e-8, self.relative_gap()))
         W, G = self.W[:, features], self.G[:, features]
         Gb = -self.terms.theta.sum(axis=0)
         kind = self._kind(features)
+        curvature = self.terms.curvature(self.caution)
         if kind == "columns":
-            packed = ColumnModel(self.data.packed, self.terms, features, self.fit_intercept)
+            packed = ColumnModel(self.data.packed, curvature, features, self.fit_intercept)
             D, db, Z = packed.minimise(W, G, Gb, self.l1, self.l2, eta, control)
         else:
-            centre = self.data.centre() if self.fit_intercept else None
-            model = GramModel(self.view, self.terms, features, centre, whole=kind == "whole")
-            shift = np.zeros(features.shape[0]) if centre is None else centre[features]
-            D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 0.1 * eta, control)
+            model = GramModel(self.view, curvature, features, self.data.centre(), self.fit_intercept, kind)
+            shift = model.X.centre.astype(np.float64)
+            D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 1e-2 * eta, control)
             db = db - D @ shift
             Z = model.X.scores(D, db)
-        self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
-        if kind == "blocks" and not control.expired():
+        t = self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
+        self._learn(t)
+        if kind in ("blocks", "sparse") and self.terms.columns > 1 and not control.expired():
             newton_on_support(self, model, features, control)
 
-    def search(self, features: Array, D: Array, db: Array, Z: Array, slope: float) -> bool:
-        """Go along the step as far as it pays; return whether it did."""
+    def _learn(self, t: float) -> None:
+        """Be more cautious after a step that was too long, and bolder after a good one."""
+        if t >= 1:
+            self.caution = self.caution / 4 if self.caution > 0.01 else 0.0
+        else:
+            self.caution = min(1.0, max(0.1, 4 * self.caution)) if t > 0 else 1.0
+
+    def search(self, features: Array, D: Array, db: Array, Z: Array, slope: float) -> float:
+        """Go along the step as far as it pays; return how far: 1 is the whole step."""
         W = self.W[:, features]
         start = self._penalty(W)
         promised = slope + self._penalty(W + D) - start
         if not promised < 0:
-            return False
+            return 1.0
         before = self.terms.value(self.F) + start
         t = 1.0
         for _ in range(40):
             now = self.terms.value(self.F + t * Z) + self._penalty(W + t * D)
             # What is below the rounding of the objective cannot be judged by it.
-            if now <= before + 0.01 * t * promised + 2e-15 * abs(before):
+            if now <= before + 0.01 * t * promised + 1e-13 * abs(before):
                 self.F += t * Z
                 self.W[:, features] = W + D if t == 1.0 else W + t * D
                 self.b += t * db
-                return True
+                return t
             t *= 0.5
-        return False
+        return 0.0
 
     def _choose(self) -> Array:
         """Return the features with a weight and the worst of the others, in order."""
         d = self.view.shape[1]
-        worst = self.violations.max(axis=0)
+        worst = self.violations.max(axis=0) / self.data.lengths()
         used = self.W.any(axis=0)
         wanted = used | (worst > 0)
         if d <= _FIRST:
@@ -240,12 +266,17 @@ class Part:
         return np.sort(np.concatenate([np.flatnonzero(used), new]))
 
     def _kind(self, features: Array) -> str:
-        """Return which model fits: "whole" or "blocks" (a Hessian is formed) or "columns"."""
+        """Return which model fits: "columns", or a Hessian: "whole", "blocks" or "sparse" blocks."""
         m, n, K = int(features.shape[0]), self.view.shape[0], self.terms.columns
         if m > _GRAM_FEATURES:
             return "columns"
-        if n * m * m > _SPARSE_GRAM * self.data.stored(features):
+        stored = self.data.stored(features)
+        dense = 0.04 * n * m * m
+        products = 12.0 * stored * stored / n if stored < 0.5 * n * m else np.inf
+        if min(dense, products) > _SWEEP_COST * stored:
             return "columns"
+        if products < dense:
+            return "sparse"
         if K == 1 or (K * m <= _WHOLE_WEIGHTS and n * (K * m) ** 2 <= _WHOLE_WORK):
             return "whole"
         return "blocks"

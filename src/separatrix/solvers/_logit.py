@@ -13,6 +13,7 @@ Both give, for scores ``F`` of shape (n, columns) and sample weights ``s``,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,28 @@ from separatrix.data.view import Array
 
 #: Newton steps that the intercept may take by itself.
 _INTERCEPT_STEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Second derivative of the loss in the scores: ``diag(q_i)``, or ``diag(q_i) − q_i p_iᵀ`` if joint."""
+
+    q: Array
+    p: Array | None
+
+    @property
+    def columns(self) -> int:
+        """Number of score columns."""
+        return int(self.q.shape[1])
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of each sample's matrix, of shape (n, columns)."""
+        return self.q if self.p is None else self.q * (1.0 - self.p)
+
+    def intercepts(self) -> Array:
+        """Return the second derivative in the intercepts, of shape (columns, columns)."""
+        total = np.diag(self.q.sum(axis=0))
+        return np.asarray(total if self.p is None else total - self.p.T @ self.q)
 
 
 class Terms(Protocol):
@@ -39,14 +62,13 @@ class Terms(Protocol):
 
     loss: float
     theta: Array
-    q: Array
-    p: Array | None
 
-    def curvature(self) -> Array:
-        """Return the diagonal of the loss's second derivative, of shape (n, columns)."""
+    def curvature(self, caution: float) -> Curvature:
+        """Return the second derivative, blended with a global upper bound of it.
 
-    def intercept_hessian(self) -> Array:
-        """Return the second derivative in the intercepts, of shape (columns, columns)."""
+        Far from the boundary the true one vanishes, and a step that believes it is far too long. With
+        caution 1 the model is nowhere below the loss, so that its minimum is a step forward for sure.
+        """
 
     def balance(self) -> None:
         """Make the dual variables orthogonal to the constant."""
@@ -63,7 +85,6 @@ class BinaryTerms:
 
     columns = 1
     joint = False
-    p: Array | None = None
 
     def __init__(self, y: Array, s: Array) -> None:
         self.y = y.astype(np.float64)[:, None]
@@ -81,16 +102,17 @@ class BinaryTerms:
         e = np.exp(-np.abs(m))
         self.loss = float(self.s[:, 0] @ (np.maximum(-m, 0.0) + np.log1p(e))[:, 0])
         self.wrong = np.where(m > 0, e, 1.0) / (1.0 + e)
-        self.q = self.s * e / np.square(1.0 + e)
+        self.margins = m
         self.theta = self.s * self.y * self.wrong
 
-    def curvature(self) -> Array:
-        """Return the diagonal of the loss's second derivative, of shape (n, columns)."""
-        return self.q
-
-    def intercept_hessian(self) -> Array:
-        """Return the second derivative in the intercepts, of shape (columns, columns)."""
-        return np.array([[self.q.sum()]])
+    def curvature(self, caution: float) -> Curvature:
+        """Return the second derivative, blended with the bound ``tanh(m/2) / (2m)`` of Jaakkola."""
+        e = np.exp(-np.abs(self.margins))
+        h = e / np.square(1.0 + e)
+        if caution > 0:
+            size = np.maximum(np.abs(self.margins), 1e-4)
+            h = (1.0 - caution) * h + caution * np.tanh(0.5 * size) / (2.0 * size)
+        return Curvature(self.s * h, None)
 
     def balance(self) -> None:
         """Make the dual variables orthogonal to the constant."""
@@ -138,24 +160,24 @@ class SoftmaxTerms:
         self.loss = float(self.s @ (top + np.log(total) - F[self.every, self.classes]))
         p /= total[:, None]
         self.p = p
-        self.q = self.s[:, None] * p
-        self.theta = -self.q
+        self.theta = -self.s[:, None] * p
         self.theta[self.every, self.classes] += self.s
         self.factor = np.ones(self.columns)
 
-    def curvature(self) -> Array:
-        """Return the diagonal of the loss's second derivative, of shape (n, columns)."""
-        return self.q * (1.0 - self.p)
-
-    def intercept_hessian(self) -> Array:
-        """Return the second derivative in the intercepts, of shape (columns, columns)."""
-        return np.asarray(np.diag(self.q.sum(axis=0)) - self.p.T @ self.q)
+    def curvature(self, caution: float) -> Curvature:
+        """Return the second derivative, blended with the bound ``½ (I − 11ᵀ/K)`` of Böhning."""
+        K = self.columns
+        if caution == 0 or K == 1:
+            return Curvature(self.s[:, None] * self.p, self.p)
+        p = (1.0 - caution) * self.p + caution / K
+        return Curvature(self.s[:, None] * ((1.0 + caution * (0.5 * K - 1.0)) * p), p)
 
     def balance(self) -> None:
         """Make the dual variables orthogonal to the constant."""
         rates = np.zeros((self.columns, self.columns))
         for c in range(self.columns):
-            rates[c] = self.q[self.classes == c].sum(axis=0)
+            own = self.classes == c
+            rates[c] = self.s[own] @ self.p[own]
         self.factor = stationary(rates)
         self.theta *= self.factor[self.classes][:, None]
 
@@ -211,7 +233,7 @@ def best_intercept(terms: Terms, F: Array, intercept: Array) -> None:
         gradient = terms.theta.sum(axis=0)
         if np.abs(gradient).max() <= small:
             return
-        H = terms.intercept_hessian()
+        H = terms.curvature(0.0).intercepts()
         move = linalg.lstsq(H, gradient, lapack_driver="gelsy")[0] if H.any() else gradient
         slope, before, t = float(gradient @ move), terms.loss, 1.0
         while t > 1e-10 and terms.value(F + t * move) > before - 1e-4 * t * slope + 1e-15 * abs(before):

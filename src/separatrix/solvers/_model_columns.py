@@ -6,6 +6,7 @@ first needed, and coordinate descent (``_hot/coordinate.hpp``) keeps the scores 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from scipy import linalg, sparse
 
 from separatrix import _hot
 from separatrix.data.view import Array, DataView
-from separatrix.solvers._logit import Terms
+from separatrix.solvers._logit import Curvature
 from separatrix.solvers._loop import Control
+from separatrix.solvers._model_gram import Chosen
 
 #: Sweeps until the inner problem counts as solved well enough.
 _SWEEPS = 100
@@ -23,10 +25,14 @@ _CALL_WORK = 1 << 24
 
 
 class Packed:
-    """Columns of a view, gathered when they are first asked for."""
+    """Columns of a view, gathered when they are first asked for; dense ones centred.
 
-    def __init__(self, view: DataView) -> None:
-        self.view = view
+    Centred columns hardly touch the intercept, so that coordinate descent need not go back and forth
+    between it and them.
+    """
+
+    def __init__(self, view: DataView, centre: Callable[[], Array]) -> None:
+        self.view, self.centre = view, centre
         self.place = np.full(view.shape[1], -1, dtype=np.int64)
         self.count = 0
         self.parts: tuple[Array, ...] = ()
@@ -45,10 +51,11 @@ class Packed:
         if not hasattr(blocks[0][1], "tocsc"):
             old = self.count - int(new.shape[0])
             X = np.empty((self.view.shape[0], self.count), dtype=self.view.dtype, order="F")
+            centre = self.centre()[new].astype(self.view.dtype)
             if old:
                 X[:, :old] = self.parts[0]
             for rows, block in blocks:
-                X[rows, old:] = block
+                np.subtract(block, centre, out=X[rows, old:])
             return (X,)
         packed = (blocks[0][1] if len(blocks) == 1 else sparse.vstack([b for _, b in blocks])).tocsc()
         data, rows, starts = packed.data, packed.indices.astype(np.int32), packed.indptr.astype(np.int64)
@@ -77,29 +84,34 @@ def _padded(values: Array, width: int) -> Array:
 class ColumnModel:
     """The model at the present scores on the chosen features."""
 
-    def __init__(self, packed: Packed, terms: Terms, features: Array, fit_intercept: bool) -> None:
-        self.packed, self.terms, self.fit_intercept = packed, terms, fit_intercept
+    def __init__(self, packed: Packed, curvature: Curvature, features: Array, fit_intercept: bool) -> None:
+        self.packed, self.curvature, self.fit_intercept = packed, curvature, fit_intercept
         self.columns = packed.columns(features)
-        self.joint = terms.joint
-        self.width = -(-terms.columns // 4) * 4 if self.joint else 1
+        self.dense = len(packed.parts) == 1
+        self.features = features
+        self.joint = curvature.p is not None
+        self.width = -(-curvature.columns // 4) * 4 if self.joint else 1
 
     def minimise(
         self, W: Array, G: Array, Gb: Array, l1: float, l2: float, eta: float, control: Control
     ) -> tuple[Array, Array, Array]:
         """Return the step of the weights, of the intercepts, and its scores."""
-        terms, width, K = self.terms, self.width, self.terms.columns
-        n, m = terms.q.shape[0], W.shape[1]
+        own, width, K = self.curvature, self.width, self.curvature.columns
+        shift = self.packed.centre()[self.features] if self.dense else None
+        if shift is not None:
+            G = G - np.outer(Gb, shift)
+        n, m = own.q.shape[0], W.shape[1]
         curvature = np.empty((m, width))
-        h = _padded(terms.curvature(), width)
+        h = _padded(own.diagonal(), width)
         _hot.column_curvature(*self.packed.parts, self.columns, h, curvature)
         del h
         weights, gradient = _padded(W.T, width), _padded(G.T, width)
         step, Z, db = np.zeros((m, width)), np.zeros((n, width)), np.zeros(width)
         inverse = np.zeros((width, width))
-        inverse[:K, :K] = linalg.pinvh(terms.intercept_hessian()) if self.fit_intercept else 0.0
+        inverse[:K, :K] = linalg.pinvh(own.intercepts()) if self.fit_intercept else 0.0
         Gb = _padded(Gb[None], width)[0]
-        q = _padded(terms.q, width)
-        p = None if terms.p is None else _padded(terms.p, width)
+        q = _padded(own.q, width)
+        p = None if own.p is None else _padded(own.p, width)
         mean = np.zeros(n) if self.joint else None
         scratch = np.empty(3 * width)
         state = _hot.Coordinates(
@@ -109,12 +121,11 @@ class ColumnModel:
         )  # fmt: skip
         active = np.ones(m, dtype=np.uint8)
         everything = np.arange(m)
-        order, tol = everything, 0.0
-        for sweep in range(_SWEEPS):
-            worst = self._sweep(state, order, active, control)
-            if sweep == 0:
-                tol = eta * worst
-            if worst <= tol:
+        order, total = everything, 0.0
+        for _ in range(_SWEEPS):
+            fallen = self._sweep(state, order, active, control)
+            total += fallen
+            if fallen <= eta * total:
                 if order is everything:
                     break
                 order = everything
@@ -122,16 +133,22 @@ class ColumnModel:
                 order = np.flatnonzero(active)
             if control.expired():
                 break
-        return np.ascontiguousarray(step[:, :K].T), db[:K].copy(), np.ascontiguousarray(Z[:, :K])
+        D, b = np.ascontiguousarray(step[:, :K].T), db[:K].copy()
+        if shift is not None:
+            b -= D @ shift
+        if self.dense and self.packed.view.dtype == np.float32:
+            # A centred column is rounded once more than the data: the scores must be those of the data.
+            return D, b, Chosen(self.packed.view, self.features, self.packed.centre()).scores(D, b)
+        return D, b, np.ascontiguousarray(Z[:, :K])
 
     def _sweep(self, state: Any, order: Array, active: Array, control: Control) -> float:
         """Sweep over the features in a few calls, so that an interrupt need not wait for all."""
-        n = self.terms.q.shape[0] * self.width
-        per_call = max(1, _CALL_WORK // max(1, n)) if len(self.packed.parts) == 1 else 1 << 14
-        worst = 0.0
+        n = self.curvature.q.shape[0] * self.width
+        per_call = max(1, _CALL_WORK // max(1, n)) if self.dense else 1 << 14
+        fallen = 0.0
         for begin in range(0, max(1, order.shape[0]), per_call):
             part = np.ascontiguousarray(order[begin : begin + per_call])
-            worst = max(worst, state.sweep(*self.packed.parts, self.columns, part, active))
+            fallen += state.sweep(*self.packed.parts, self.columns, part, active)
             if control.expired():
                 break
-        return worst
+        return fallen

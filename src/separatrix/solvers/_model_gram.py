@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from separatrix import _hot
 from separatrix.data.view import Array, DataView
-from separatrix.solvers._logit import Terms
+from separatrix.solvers._logit import Curvature
 from separatrix.solvers._loop import Control
 
 #: Multiply-adds of one call into the core: a few milliseconds, between which Ctrl-C is heard.
@@ -26,7 +26,7 @@ _PART = 1 << 20
 _ROUNDS = 60
 
 
-class _Chosen:
+class Chosen:
     """The chosen features of a view, centred, block by block."""
 
     def __init__(self, view: DataView, features: Array, centre: Array) -> None:
@@ -34,7 +34,8 @@ class _Chosen:
         self.every = features.shape[0] == view.shape[1]
         self.centre = centre[features].astype(view.dtype)
 
-    def _columns(self, block: Any) -> Any:
+    def columns(self, block: Any) -> Any:
+        """Return the chosen columns of a block."""
         if self.every:
             return block
         return block[:, self.features] if hasattr(block, "tocsr") else np.take(block, self.features, axis=1)
@@ -47,7 +48,7 @@ class _Chosen:
             total = None
             for begin in range(0, rows.stop - rows.start, step):
                 end = min(begin + step, rows.stop - rows.start)
-                X = self._columns(block[begin:end])
+                X = self.columns(block[begin:end])
                 X = X.toarray() if hasattr(X, "toarray") else X
                 part = function(slice(rows.start + begin, rows.start + end), X - self.centre)
                 total = part if total is None else total + part
@@ -60,7 +61,7 @@ class _Chosen:
         out = np.empty((self.view.shape[0], D.shape[0]))
 
         def part(rows: slice, block: Any) -> int:
-            out[rows] = self._columns(block) @ D.T
+            out[rows] = self.columns(block) @ D.T
             out[rows] += b
             return 0
 
@@ -94,20 +95,28 @@ class GramModel:
     """
 
     def __init__(
-        self, view: DataView, terms: Terms, features: Array, centre: Array | None, whole: bool
+        self,
+        view: DataView,
+        curvature: Curvature,
+        features: Array,
+        centre: Array,
+        fit_intercept: bool,
+        kind: str,
     ) -> None:
-        self.fit_intercept = centre is not None
-        shift = np.zeros(view.shape[1]) if centre is None else centre
-        self.X = _Chosen(view, features, shift)
-        self.columns, self.size = terms.columns, int(features.shape[0])
-        self.whole = whole or terms.columns == 1
-        self.H, self.lift = self._eliminate(self._whole(terms) if self.whole and terms.joint
-                                            else self._blocks(terms))
+        self.fit_intercept = fit_intercept
+        self.sparse = kind == "sparse"
+        self.X = Chosen(view, features, np.zeros_like(centre) if self.sparse else centre)
+        self.columns, self.size = curvature.columns, int(features.shape[0])
+        self.whole = kind == "whole" or curvature.columns == 1
+        formed = self._whole(curvature) if kind == "whole" and curvature.p is not None else self._blocks(curvature)
+        self.H, self.lift = self._eliminate(formed)
 
-    def _blocks(self, terms: Terms) -> Array:
+    def _blocks(self, curvature: Curvature) -> Array:
         """Return ``[X, 1]ᵀ diag(h_k) [X, 1]`` for each class."""
-        root = np.sqrt(terms.curvature())
+        root = np.sqrt(curvature.diagonal())
         m = self.size
+        if self.sparse:
+            return self._sparse_blocks(root)
 
         def part(rows: slice, X: Array) -> Array:
             out = np.empty((self.columns, m + 1, m + 1))
@@ -121,11 +130,30 @@ class GramModel:
 
         return np.asarray(self.X.visit(part, m + 1))
 
-    def _whole(self, terms: Terms) -> Array:
+    def _sparse_blocks(self, root: Array) -> Array:
+        """Do as :meth:`_blocks` with products of sparse matrices, not centred."""
+        m = self.size
+
+        def part(rows: slice, block: Any) -> Array:
+            X = self.X.columns(block).tocsr()
+            counts = np.diff(X.indptr)
+            out = np.empty((self.columns, m + 1, m + 1))
+            for k in range(self.columns):
+                r = root[rows, k]
+                data = X.data * np.repeat(r, counts)
+                scaled = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+                out[k, :m, :m] = (scaled.T @ scaled).toarray()
+                out[k, m, :m] = out[k, :m, m] = scaled.T @ r
+                out[k, m, m] = r @ r
+            return out
+
+        return np.asarray(self.X.view.map_sum(part))
+
+    def _whole(self, curvature: Curvature) -> Array:
         """Return ``Σ_i s_i (diag p_i − p_i p_iᵀ) ⊗ [x_i, 1][x_i, 1]ᵀ``, class-major."""
-        assert terms.p is not None
+        assert curvature.p is not None
         m, K = self.size, self.columns
-        width, q, p = K * (m + 1), terms.q, terms.p
+        width, q, p = K * (m + 1), curvature.q, curvature.p
         root = np.sqrt(q)
         # q p = s p pᵀ: rows scaled by √s p = √q √p.
         both = root * np.sqrt(p)
@@ -160,8 +188,8 @@ class GramModel:
     ) -> tuple[Array, Array]:
         """Return the step of the weights and of the intercepts (for centred features).
 
-        ``W`` and ``G`` have shape (columns, features); ``eta`` is how far the model's optimality
-        violation must fall.
+        ``W`` and ``G`` have shape (columns, features); the model is solved when a sweep makes it fall by
+        at most ``eta`` times what it fell before. (Unlike a gradient, that has no scale.)
         """
         count, size = self.H.shape[0], self.H.shape[1]
         gradient = G.reshape(count, size).copy()
@@ -169,29 +197,31 @@ class GramModel:
             Gb = Gb.reshape(count, -1)
             gradient -= np.einsum("bij,bi->bj", self.lift, Gb)
         weights = np.ascontiguousarray(W.reshape(count, size))
+        # Blocks stand for a coupled Hessian: diag p − p pᵀ ≼ 2 diag(p (1 − p)).
+        H = self.H if self.whole else 2.0 * self.H
         step = np.zeros_like(weights)
-        tol = eta * float(violation(weights, gradient, l1, l2).max(initial=0.0))
+        falls = np.zeros(count)
         sweeps = int(min(max(_CALL_WORK / max(1.0, count * size * size), 1), 30))
         for _ in range(_ROUNDS):
-            if _hot.gram_descent(self.H, gradient, weights, step, l1, l2, sweeps, tol) <= tol:
+            if _hot.gram_descent(H, gradient, weights, step, falls, l1, l2, sweeps, eta) <= eta:
                 break
             if control.expired():
                 break
             for block in range(count):
-                self._on_support(block, weights[block], gradient[block], step[block], l1, l2)
+                self._on_support(H[block], weights[block], gradient[block], step[block], l1, l2)
         D = step.reshape(W.shape)
         if not self.fit_intercept:
             return D, np.zeros(self.columns)
         db = -np.einsum("bij,bj->bi", self.inverse, Gb) - np.einsum("bij,bj->bi", self.lift, step)
         return D, db.reshape(-1)
 
-    def _on_support(self, block: int, w: Array, g: Array, d: Array, l1: float, l2: float) -> None:
+    def _on_support(self, H: Array, w: Array, g: Array, d: Array, l1: float, l2: float) -> None:
         """Solve for the weights that are not 0, as far as none changes its sign."""
         now = w + d
         support = np.flatnonzero(now)
         if support.shape[0] == 0:
             return
-        H, now = self.H[block], now[support]
+        now = now[support]
         residual = g[support] + l1 * np.sign(now) + l2 * now
         A = H[np.ix_(support, support)]
         scale = np.sqrt(np.maximum(A.diagonal() + l2, 1e-300))

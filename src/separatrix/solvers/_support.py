@@ -50,10 +50,11 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
     if not mask.any():
         return False
     terms.set_scores(part.F)
-    assert terms.p is not None
-    q, p = terms.q, terms.p
+    own = terms.curvature(0.0)
+    assert own.p is not None
+    q, p = own.q, own.p
     # The intercepts follow the weights: their part of the Hessian is eliminated from every product.
-    inverse = linalg.pinvh(terms.intercept_hessian()) if part.fit_intercept else None
+    inverse = linalg.pinvh(own.intercepts()) if part.fit_intercept else None
     dtype = part.view.dtype
     shift = model.X.centre.astype(np.float64)
     Gb = -terms.theta.sum(axis=0)
@@ -107,4 +108,4 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
     D = (target - W) * mask
     slope = float((G * D).sum() + Gb @ db)
     db = db - D @ shift
-    return part.search(features, D, db, model.X.scores(D, db), slope)
+    return part.search(features, D, db, model.X.scores(D, db), slope) > 0
