@@ -40,19 +40,19 @@ SparseColumns<T> columns_of(const Flat<const T>& data, const Flat<const std::int
 template <class T>
 void bind_columns(nb::module_& m, nb::class_<CoordinateState>& c) {
     const auto sweep = [](CoordinateState& state, const auto& X, const Flat<const std::int64_t>& columns,
-                          const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active) {
+                          const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
         nb::gil_scoped_release release;
         return kernels<T>().of(X).sweep(X, columns.data(), state, order.data(),
-                                        static_cast<std::int64_t>(order.shape(0)), active.data());
+                                        static_cast<std::int64_t>(order.shape(0)), active.data(), partial);
     };
     c.def("sweep", [sweep](CoordinateState& state, const Fortran<T>& X, const Flat<const std::int64_t>& columns,
-                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active) {
-        return sweep(state, columns_of<T>(X), columns, order, active);
+                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
+        return sweep(state, columns_of<T>(X), columns, order, active, partial);
     });
     c.def("sweep", [sweep](CoordinateState& state, const Flat<const T>& data, const Flat<const std::int32_t>& rows,
                            const Flat<const std::int64_t>& starts, const Flat<const std::int64_t>& columns,
-                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active) {
-        return sweep(state, columns_of<T>(data, rows, starts), columns, order, active);
+                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
+        return sweep(state, columns_of<T>(data, rows, starts), columns, order, active, partial);
     });
     const auto curvature = [](const auto& X, const Flat<const std::int64_t>& columns, const Flat<const double>& h,
                               const Flat<double>& out) {

@@ -16,6 +16,7 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+constexpr int FEW = 16;  // classes of a feature that are handled one by one, at most
 constexpr int SUMS = 8;  // partial sums of a dense dot product: the same bits in every instruction set
 
 // argmin over w of ½ a (w - w0)² + g (w - w0) + l1 |w| + ½ l2 w²
@@ -123,36 +124,62 @@ inline double single_move(const Columns& X, std::int64_t column, std::int64_t j,
     return fall(move, s.curvature[j] + s.l2);
 }
 
+// All classes of a feature, or, if partial, the active ones (moved last time or a weight other than 0).
+// Few classes are read and written one by one, many side by side.
 template <class Columns>
-inline double joint_move(const Columns& X, std::int64_t column, std::int64_t j, CoordinateState& s) {
-    const std::int64_t width = s.width, at = j * width;
+inline double joint_move(const Columns& X, std::int64_t column, std::int64_t j, CoordinateState& s,
+                         std::uint8_t* active, bool partial) {
+    const std::int64_t width = s.width, at = j * width, few = width / 4;
     double* g = s.scratch;
     double* move = s.scratch + width;
-    joint_gradient(X, column, s, g);
-    std::int64_t movers = 0, last = 0;
-    for (std::int64_t k = 0; k < width; ++k) {
+    std::int64_t listed[FEW], count = 0;
+    if (partial)
+        for (std::int64_t k = 0; k < width && count <= few; ++k)
+            if (active[at + k]) { if (count < few && count < FEW) listed[count] = k; ++count; }
+    const bool single = partial && count <= few && count <= FEW;
+    if (single) {
+        for (std::int64_t l = 0; l < count; ++l) {
+            const std::int64_t k = listed[l];
+            double sum = 0;
+            each(X, column, [&](std::int64_t i, double x) {
+                sum += x * s.q[i * width + k] * (s.Z[i * width + k] - s.mean[i]);
+            });
+            g[k] = sum;
+        }
+    } else {
+        joint_gradient(X, column, s, g);
+        count = width;
+    }
+    std::int64_t movers = 0, moving[FEW];
+    for (std::int64_t l = 0; l < count; ++l) {
+        const std::int64_t k = single ? listed[l] : l;
         g[k] += s.gradient[at + k];
         const double now = s.weights[at + k] + s.step[at + k];
         move[k] = prox(now, g[k], s.curvature[at + k], s.l1, s.l2) - now;
-        if (move[k] != 0) ++movers, last = k;
+        active[at + k] = move[k] != 0 || now != 0;
+        if (move[k] != 0) { if (movers < FEW) moving[movers] = k; ++movers; }
     }
     if (movers == 0) return 0;
     double fallen = 0;
-    if (movers == 1) {
-        const double d = move[last];
-        s.step[at + last] += d;
-        each(X, column, [&](std::int64_t i, double x) {
-            s.Z[i * width + last] += d * x;
-            s.mean[i] += s.p[i * width + last] * d * x;
-        });
-        return fall(d, s.curvature[at + last] + s.l2);
-    }
-    for (std::int64_t k = 0; k < width; ++k) {
+    const double factor = movers > 1 ? 2 : 1;
+    for (std::int64_t l = 0; l < count; ++l) {
+        const std::int64_t k = single ? listed[l] : l;
         if (move[k] == 0) continue;
-        const double now = s.weights[at + k] + s.step[at + k], a = 2 * s.curvature[at + k];
+        const double now = s.weights[at + k] + s.step[at + k], a = factor * s.curvature[at + k];
         move[k] = prox(now, g[k], a, s.l1, s.l2) - now;
         s.step[at + k] += move[k];
         fallen += fall(move[k], a + s.l2);
+    }
+    if (movers <= FEW && movers <= few) {
+        for (std::int64_t l = 0; l < movers; ++l) {
+            const std::int64_t k = moving[l];
+            const double d = move[k];
+            each(X, column, [&](std::int64_t i, double x) {
+                s.Z[i * width + k] += d * x;
+                s.mean[i] += s.p[i * width + k] * (d * x);
+            });
+        }
+        return fallen;
     }
     each(X, column, [&](std::int64_t i, double x) {
         double* z = s.Z + i * width;
@@ -195,20 +222,22 @@ inline double move_intercepts(CoordinateState& s) {
     return fallen;
 }
 
-// One sweep over the features listed in order (columns[j]: where feature j stands in X); active[j]
-// tells afterwards whether feature j moved or has a weight other than 0. Returns how far the model fell.
+// One sweep over the features listed in order (columns[j]: where feature j stands in X). active[j, k]
+// tells afterwards whether that weight moved or is other than 0; a partial sweep leaves the others out.
+// Returns how far the model fell.
 template <class Columns>
 inline double column_sweep(const Columns& X, const std::int64_t* columns, CoordinateState& s,
-                           const std::int64_t* order, std::int64_t count, std::uint8_t* active) {
+                           const std::int64_t* order, std::int64_t count, std::uint8_t* active, bool partial) {
     double fallen = s.fit_intercept ? move_intercepts(s) : 0.0;
     for (std::int64_t o = 0; o < count; ++o) {
         const std::int64_t j = order[o];
-        const double here = s.joint ? joint_move(X, columns[j], j, s) : single_move(X, columns[j], j, s);
-        bool kept = here > 0;
-        for (std::int64_t k = j * s.width; !kept && k < (j + 1) * s.width; ++k)
-            kept = s.weights[k] + s.step[k] != 0;
-        active[j] = kept;
-        fallen += here;
+        if (s.joint) {
+            fallen += joint_move(X, columns[j], j, s, active, partial);
+        } else {
+            const double here = single_move(X, columns[j], j, s);
+            active[j] = here > 0 || s.weights[j] + s.step[j] != 0;
+            fallen += here;
+        }
     }
     return fallen;
 }

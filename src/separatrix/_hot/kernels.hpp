@@ -35,7 +35,7 @@ struct RowKernels {
 template <class Columns>
 struct ColumnKernels {
     double (*sweep)(const Columns&, const std::int64_t* columns, CoordinateState&, const std::int64_t* order,
-                    std::int64_t count, std::uint8_t* active);
+                    std::int64_t count, std::uint8_t* active, bool partial);
     void (*curvature)(const Columns&, const std::int64_t* columns, std::int64_t count, const double* h,
                       std::int64_t width, double* out);
 };

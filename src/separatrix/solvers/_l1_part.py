@@ -121,6 +121,8 @@ class Part:
         self.bound = -np.inf
         self.working = 0
         self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
+        self.model: GramModel | None = None
+        self.formed_at = 0.0
         self._null: float | None = None
         self._one_sided = False
 
@@ -203,32 +205,47 @@ class Part:
     def step(self, control: Control) -> None:
         """Take one proximal Newton step on a working set."""
         features = self._choose()
+        kind = self._kind(features)
+        model = self._reusable(features, kind)
+        if model is not None:
+            features = model.X.features
         self.working = int(features.shape[0])
         # A roughly solved model is enough far away; near the end a good one buys quick convergence.
         eta = 1e-12 if self.idle else 1e-2 * min(1.0, max(1e-8, self.relative_gap()))
         W, G = self.W[:, features], self.G[:, features]
         Gb = -self.terms.theta.sum(axis=0)
-        kind = self._kind(features)
         curvature = self.terms.curvature(self.caution)
         if kind == "columns":
             packed = ColumnModel(self.data.packed, curvature, features, self.fit_intercept)
             D, db, Z = packed.minimise(W, G, Gb, self.l1, self.l2, eta, control)
         else:
-            model = GramModel(self.view, curvature, features, self.data.centre(), self.fit_intercept, kind)
+            if model is None:
+                self.model = None  # its memory is free before the next one needs as much
+                model = GramModel(self.view, curvature, features, self.data.centre(), self.fit_intercept, kind)
+                self.model, self.formed_at = (model, self.primal) if kind == "blocks" else (None, 0.0)
             shift = model.X.centre.astype(np.float64)
             D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 1e-2 * eta, control)
             db = db - D @ shift
             Z = model.X.scores(D, db)
         t = self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
         self._learn(t)
-        if kind in ("blocks", "sparse") and self.terms.columns > 1 and not control.expired():
+        if t < 0.2:
+            self.model = None
+        if model is not None and not model.whole and not control.expired():
             newton_on_support(self, model, features, control)
+
+    def _reusable(self, features: Array, kind: str) -> GramModel | None:
+        """Return the last Hessian if it covers the features and little has changed since."""
+        model = self.model
+        if model is None or kind != "blocks" or self.idle or self.primal < 0.97 * self.formed_at:
+            return None
+        return model if np.isin(features, model.X.features, assume_unique=True).all() else None
 
     def _learn(self, t: float) -> None:
         """Be more cautious after a step that was too long, and bolder after a good one."""
-        if t >= 1:
+        if t >= 0.5:
             self.caution = self.caution / 4 if self.caution > 0.01 else 0.0
-        else:
+        elif t < 0.2:
             self.caution = min(1.0, max(0.1, 4 * self.caution)) if t > 0 else 1.0
 
     def search(self, features: Array, D: Array, db: Array, Z: Array, slope: float) -> float:

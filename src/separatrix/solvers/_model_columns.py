@@ -119,18 +119,18 @@ class ColumnModel:
             weights=weights, step=step, intercept_gradient=Gb, intercept_inverse=inverse,
             intercept_step=db, scratch=scratch, fit_intercept=self.fit_intercept,
         )  # fmt: skip
-        active = np.ones(m, dtype=np.uint8)
+        active = np.ones((m, width), dtype=np.uint8)
         everything = np.arange(m)
         order, total = everything, 0.0
         for _ in range(_SWEEPS):
-            fallen = self._sweep(state, order, active, control)
+            fallen = self._sweep(state, order, active, order is not everything, control)
             total += fallen
             if fallen <= eta * total:
                 if order is everything:
                     break
                 order = everything
             else:
-                order = np.flatnonzero(active)
+                order = np.flatnonzero(active.any(axis=1))
             if control.expired():
                 break
         D, b = np.ascontiguousarray(step[:, :K].T), db[:K].copy()
@@ -141,14 +141,14 @@ class ColumnModel:
             return D, b, Chosen(self.packed.view, self.features, self.packed.centre()).scores(D, b)
         return D, b, np.ascontiguousarray(Z[:, :K])
 
-    def _sweep(self, state: Any, order: Array, active: Array, control: Control) -> float:
+    def _sweep(self, state: Any, order: Array, active: Array, partial: bool, control: Control) -> float:
         """Sweep over the features in a few calls, so that an interrupt need not wait for all."""
         n = self.curvature.q.shape[0] * self.width
         per_call = max(1, _CALL_WORK // max(1, n)) if self.dense else 1 << 14
         fallen = 0.0
         for begin in range(0, max(1, order.shape[0]), per_call):
             part = np.ascontiguousarray(order[begin : begin + per_call])
-            fallen += state.sweep(*self.packed.parts, self.columns, part, active)
+            fallen += state.sweep(*self.packed.parts, self.columns, part, active, partial)
             if control.expired():
                 break
         return fallen

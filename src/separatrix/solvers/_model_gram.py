@@ -33,6 +33,21 @@ class Chosen:
         self.view, self.features = view, features
         self.every = features.shape[0] == view.shape[1]
         self.centre = centre[features].astype(view.dtype)
+        self.kept: dict[int, Array] | None = None
+
+    def keep(self) -> None:
+        """Keep the centred parts of dense data from now on: many products will need them."""
+        self.kept = {}
+
+    def _part(self, block: Any, begin: int, end: int, start: int) -> Array:
+        if self.kept is not None and start in self.kept:
+            return self.kept[start]
+        X = self.columns(block[begin:end])
+        sparse_rows = hasattr(X, "toarray")
+        X = (X.toarray() if sparse_rows else X) - self.centre
+        if self.kept is not None and not sparse_rows:
+            self.kept[start] = X
+        return np.asarray(X)
 
     def columns(self, block: Any) -> Any:
         """Return the chosen columns of a block."""
@@ -42,15 +57,14 @@ class Chosen:
 
     def visit(self, function: Any, width: int) -> Any:
         """Sum ``function(rows, part)`` over centred parts whose ``width`` numbers per row stay small."""
-        step = max(1, _PART // max(1, width))
+        step = max(1, _PART // max(1, width if self.kept is None else self.features.shape[0]))
 
         def on_block(rows: slice, block: Any) -> Any:
             total = None
             for begin in range(0, rows.stop - rows.start, step):
                 end = min(begin + step, rows.stop - rows.start)
-                X = self.columns(block[begin:end])
-                X = X.toarray() if hasattr(X, "toarray") else X
-                part = function(slice(rows.start + begin, rows.start + end), X - self.centre)
+                X = self._part(block, begin, end, rows.start + begin)
+                part = function(slice(rows.start + begin, rows.start + end), X)
                 total = part if total is None else total + part
             return total
 
@@ -106,6 +120,8 @@ class GramModel:
         self.fit_intercept = fit_intercept
         self.sparse = kind == "sparse"
         self.X = Chosen(view, features, np.zeros_like(centre) if self.sparse else centre)
+        if kind == "blocks":
+            self.X.keep()
         self.columns, self.size = curvature.columns, int(features.shape[0])
         self.whole = kind == "whole" or curvature.columns == 1
         formed = self._whole(curvature) if kind == "whole" and curvature.p is not None else self._blocks(curvature)

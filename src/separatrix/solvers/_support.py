@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from separatrix.solvers._l1_part import Part
 
 #: Products with the Hessian in one step.
-_PRODUCTS = 20
+_PRODUCTS = 30
 
 
 class _Preconditioner:
@@ -100,7 +100,7 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
         residual -= a * Hd
         z = precondition(residual)
         rho, last = float((residual * z).sum()), rho
-        if rho <= 1e-4 * first:
+        if rho <= 1e-6 * first:
             break
         direction = z + (rho / last) * direction
     target = W + D
