@@ -123,7 +123,7 @@ class Part:
         self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
         self.model: GramModel | None = None
         self.formed_at = 0.0
-        self._null: float | None = None
+        self._zero_loss = 0.0
         self._one_sided = False
 
     def start(self) -> None:
@@ -139,11 +139,11 @@ class Part:
             if not self._one_sided:
                 b = terms.null_intercept()
         null = np.broadcast_to(b, (n, b.shape[0]))
-        self._null = terms.value(null)
+        self._zero_loss = terms.value(np.zeros((n, b.shape[0])))
         F = np.array(null)
         if self.W.any() and not self._one_sided:
             given = self.view.scores(self.W, self.b).astype(np.float64)
-            if terms.value(given) + self._penalty(self.W) <= self._null:
+            if terms.value(given) + self._penalty(self.W) <= terms.value(null):
                 self.F = given
                 return
         self.W[:], self.b[:] = 0.0, b
@@ -195,8 +195,7 @@ class Part:
 
     def scale(self) -> float:
         """Return what the gap is measured against: the objective, but no less than rounding can see."""
-        assert self._null is not None
-        return max(abs(self.primal), 1e-8 * self._null, np.finfo(np.float64).tiny)
+        return max(abs(self.primal), 1e-8 * self._zero_loss, np.finfo(np.float64).tiny)
 
     def relative_gap(self) -> float:
         """Return the gap, relative to the objective."""
@@ -229,15 +228,33 @@ class Part:
             Z = model.X.scores(D, db)
         t = self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
         self._learn(t)
+        self._shift_classes(features)
         if t < 0.2:
             self.model = None
         if model is not None and not model.whole and not control.expired():
             newton_on_support(self, model, features, control)
+            self._shift_classes(features)
+
+    def _shift_classes(self, features: Array) -> None:
+        """Move the weights of each feature by what all its classes can share: softmax does not see it.
+
+        ``Σ_k |w_k − c|`` is least between the two middle weights. Along this direction the loss has no
+        curvature, so that Newton steps would not find it.
+        """
+        if not self.terms.joint:
+            return
+        W = self.W[:, features]
+        K = W.shape[0]
+        middle = np.sort(W, axis=0)[[(K - 1) // 2, K // 2]]
+        shifted = W - np.clip(0.0, middle[0], middle[1])
+        before = self.l1 * np.abs(W).sum(axis=0) + 0.5 * self.l2 * np.square(W).sum(axis=0)
+        after = self.l1 * np.abs(shifted).sum(axis=0) + 0.5 * self.l2 * np.square(shifted).sum(axis=0)
+        self.W[:, features] = np.where(after < before, shifted, W)
 
     def _reusable(self, features: Array, kind: str) -> GramModel | None:
         """Return the last Hessian if it covers the features and little has changed since."""
         model = self.model
-        if model is None or kind != "blocks" or self.idle or self.primal < 0.97 * self.formed_at:
+        if model is None or kind != "blocks" or self.idle or self.primal < 0.9 * self.formed_at:
             return None
         return model if np.isin(features, model.X.features, assume_unique=True).all() else None
 
@@ -252,15 +269,16 @@ class Part:
         """Go along the step as far as it pays; return how far: 1 is the whole step."""
         W = self.W[:, features]
         start = self._penalty(W)
-        promised = slope + self._penalty(W + D) - start
-        if not promised < 0:
-            return 1.0
         before = self.terms.value(self.F) + start
+        rounding = 1e-13 * abs(before)
+        promised = min(slope + self._penalty(W + D) - start, rounding)
+        if not np.isfinite(promised) or promised >= rounding:
+            return 0.0
         t = 1.0
         for _ in range(40):
             now = self.terms.value(self.F + t * Z) + self._penalty(W + t * D)
             # What is below the rounding of the objective cannot be judged by it.
-            if now <= before + 0.01 * t * promised + 1e-13 * abs(before):
+            if now <= before + 0.01 * t * promised + rounding:
                 self.F += t * Z
                 self.W[:, features] = W + D if t == 1.0 else W + t * D
                 self.b += t * db

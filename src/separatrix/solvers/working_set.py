@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.certificate import Certificate
+from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._l1_part import Part, parts_of
@@ -89,9 +90,11 @@ class WorkingSet:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
+        work = float(self.problem.view.shape[0]) * self.coef.size
         for part in self.parts:
-            part.start()
-            part.evaluate()
+            with single_threaded(work):
+                part.start()
+                part.evaluate()
         while True:
             gap = self._relative_gap()
             finished = None
@@ -101,8 +104,9 @@ class WorkingSet:
             yield Step(self._record(), gap, finished)
             for part in waiting:
                 if not control.expired():
-                    part.step(control)
-                    part.evaluate()
+                    with single_threaded(work):
+                        part.step(control)
+                        part.evaluate()
             if control.expired():
                 # The parameters moved after the last record: report them, then stop.
                 yield Step(self._record(), self._relative_gap(), control.reason())
