@@ -145,6 +145,6 @@ def penalised_logistic(X, y, l1, l2, joint, fit_intercept):
 
     free = (None, None) if fit_intercept else (0.0, 0.0)
     bounds = [(0.0, None)] * (2 * P * d) + [free] * P
-    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-9, "maxcor": 30}
+    options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
     return minimize(value, np.zeros(2 * P * d + P), jac=True, method="L-BFGS-B", bounds=bounds,
                     options=options).fun  # fmt: skip

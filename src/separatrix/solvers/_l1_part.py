@@ -24,7 +24,7 @@ _WHOLE_WORK = 1.5e9
 #: (A product of dense rows takes about 0.04 ns, one of sparse rows 3, and their lengths vary.)
 _SWEEP_COST = 300.0
 #: A class without samples has a score this far below all others: its share is below rounding.
-_ABSENT = 40.0
+_ABSENT = 60.0
 
 
 def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Array) -> list[Part]:
@@ -81,9 +81,8 @@ class _Data:
     def _squares(self, rows: slice, block: Any) -> Array:
         if hasattr(block, "tocsr"):
             counts = np.diff(block.indptr)
-            s = np.repeat(self.s[rows], counts)
-            d = self.view.shape[1]
-            return np.bincount(block.indices, weights=s * np.square(block.data, dtype=np.float64), minlength=d)
+            squares = np.repeat(self.s[rows], counts) * np.square(block.data, dtype=np.float64)
+            return np.bincount(block.indices, weights=squares, minlength=self.view.shape[1])
         return np.asarray(self.s[rows] @ np.square(block, dtype=np.float64))
 
     def stored(self, features: Array) -> float:
@@ -220,7 +219,8 @@ class Part:
         else:
             if model is None:
                 self.model = None  # its memory is free before the next one needs as much
-                model = GramModel(self.view, curvature, features, self.data.centre(), self.fit_intercept, kind)
+                centre = self.data.centre()
+                model = GramModel(self.view, curvature, features, centre, self.fit_intercept, kind)
                 self.model, self.formed_at = (model, self.primal) if kind == "blocks" else (None, 0.0)
             shift = model.X.centre.astype(np.float64)
             D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 1e-2 * eta, control)

@@ -124,8 +124,8 @@ class GramModel:
             self.X.keep()
         self.columns, self.size = curvature.columns, int(features.shape[0])
         self.whole = kind == "whole" or curvature.columns == 1
-        formed = self._whole(curvature) if kind == "whole" and curvature.p is not None else self._blocks(curvature)
-        self.H, self.lift = self._eliminate(formed)
+        coupled = kind == "whole" and curvature.p is not None
+        self.H, self.lift = self._eliminate(self._whole(curvature) if coupled else self._blocks(curvature))
 
     def _blocks(self, curvature: Curvature) -> Array:
         """Return ``[X, 1]ᵀ diag(h_k) [X, 1]`` for each class."""

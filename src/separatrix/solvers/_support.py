@@ -65,7 +65,7 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
         return np.zeros(terms.columns) if inverse is None else -inverse @ R
 
     def coupled(Z: Array) -> Array:
-        return q * (Z - (p * Z).sum(axis=1)[:, None])
+        return np.asarray(q * (Z - (p * Z).sum(axis=1)[:, None]))
 
     def product(D: Array) -> tuple[Array, Array]:
         Z = model.X.centred_scores(D)
