@@ -101,3 +101,31 @@ def gram_csr(
     weights: NDArray[Any] | None,
     gram: NDArray[Any],
 ) -> None: ...
+# H, gradient, weights, step, falls, then l1, l2, sweeps and tol.
+def gram_descent(*arrays_and_settings: Any) -> float: ...
+
+# The columns (a Fortran array; or data, rows and starts), which of them, h, and where the sums go.
+def column_curvature(*columns_and_out: NDArray[Any]) -> None: ...
+
+class Coordinates:
+    def __init__(
+        self,
+        *,
+        l1: float,
+        l2: float,
+        q: NDArray[Any],
+        p: NDArray[Any] | None,
+        Z: NDArray[Any],
+        mean: NDArray[Any] | None,
+        gradient: NDArray[Any],
+        curvature: NDArray[Any],
+        weights: NDArray[Any],
+        step: NDArray[Any],
+        intercept_gradient: NDArray[Any],
+        intercept_inverse: NDArray[Any],
+        intercept_step: NDArray[Any],
+        scratch: NDArray[Any],
+        fit_intercept: bool,
+    ) -> None: ...
+    # The columns, which of them, the order of the visits, active weights, and whether only those count.
+    def sweep(self, *columns_and_visits: Any) -> float: ...

@@ -21,8 +21,8 @@ using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 template <class Data>
 const SweepKernels<Data>& sweeps() {
-    if constexpr (std::is_same_v<Data, float>) return chosen_kernels()->sweeps->single_precision;
-    else return chosen_kernels()->sweeps->double_precision;
+    if constexpr (std::is_same_v<Data, float>) return chosen_kernels().sweeps->single_precision;
+    else return chosen_kernels().sweeps->double_precision;
 }
 
 SweepState state_of(const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,

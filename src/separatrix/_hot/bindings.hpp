@@ -7,8 +7,9 @@ namespace separatrix {
 
 struct KernelSet;
 
-const KernelSet* chosen_kernels();
+const KernelSet& chosen_kernels();
 
+void bind_coordinate(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 
 }  // namespace separatrix

@@ -164,7 +164,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
 
 }  // namespace
 
-const KernelSet* separatrix::chosen_kernels() { return chosen; }
+const KernelSet& separatrix::chosen_kernels() { return *chosen; }
 
 NB_MODULE(_hot, m) {
     chosen = find_kernels(nullptr);
@@ -202,4 +202,5 @@ NB_MODULE(_hot, m) {
     bind_perceptron<float>(m, "Float32");
     bind_perceptron<double>(m, "Float64");
     bind_sweep(m);
+    bind_coordinate(m);
 }
