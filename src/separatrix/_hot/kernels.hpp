@@ -54,4 +54,7 @@ namespace v4 { const KernelSet& kernels(); }
 // The best set this processor runs, or the named one; null if it cannot run the named one.
 const KernelSet* find_kernels(const char* name_or_null);
 
+// The set in use.
+const KernelSet& chosen_kernels();
+
 }  // namespace separatrix

@@ -163,6 +163,10 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
 
 }  // namespace
 
+const KernelSet& separatrix::chosen_kernels() { return *chosen; }
+
+void bind_softmax_dual(nb::module_& m);
+
 NB_MODULE(_hot, m) {
     chosen = find_kernels(nullptr);
     m.def("instruction_set", [] { return std::string(chosen->name); });
@@ -198,4 +202,5 @@ NB_MODULE(_hot, m) {
     });
     bind_perceptron<float>(m, "Float32");
     bind_perceptron<double>(m, "Float64");
+    bind_softmax_dual(m);
 }
