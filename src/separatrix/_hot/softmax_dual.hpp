@@ -91,19 +91,16 @@ struct Block {
         Values p = all(static_cast<S>(TAYLOR[TERMS - 1]));
         for (int term = TERMS - 2; term >= 0; --term) p = p * r + all(static_cast<S>(TAYLOR[term]));
         // The low bits of `shifted` hold n as an integer; it goes into the exponent.
-        const Mask power = reinterpret_cast<const Mask&>(shifted) << (SINGLE ? 23 : 52);
-        const Mask bits = reinterpret_cast<const Mask&>(p) + power;
-        return reinterpret_cast<const Values&>(bits);
+        const Mask power = (Mask)shifted << (SINGLE ? 23 : 52);
+        return (Values)((Mask)p + power);  // a cast between vector types keeps the bits
     }
 
     // log of a positive number to about 1e-4: a start for Newton's method.
     static Values rough_log(const Values& x) {
         constexpr bool SINGLE = sizeof(S) == 4;
-        const Mask bits = reinterpret_cast<const Mask&>(x);
-        const Mask one = reinterpret_cast<const Mask&>(static_cast<const Values&>(all(S(1))));
+        const Mask bits = (Mask)x, one = (Mask)all(S(1));
         const Mask low = (Mask{} + 1) << (SINGLE ? 23 : 52);
-        const Mask mantissa_bits = (bits & (low - 1)) | one;
-        const Values z = reinterpret_cast<const Values&>(mantissa_bits);
+        const Values z = (Values)((bits & (low - 1)) | one);
         const Mask power = (bits >> (SINGLE ? 23 : 52)) - (SINGLE ? 127 : 1023);
         const Values t = (z - all(S(1.41421356))) / (z + all(S(1.41421356)));
         const Values t2 = t * t;
@@ -255,6 +252,7 @@ private:
             each([&](std::int64_t k) { B::store(old_mu + k, V{}); });
             old_mu[own] = 1;
             solve(q);
+            normalise();
             gain = 0;  // From alpha = 0, where the dual is 0, to here: exact.
             for (std::int64_t k = 0; k < state.columns; ++k) {
                 const S step = old_mu[k] - mu[k];
@@ -263,8 +261,9 @@ private:
         } else {
             gain = 0.5 * scale * newton(q, stored);
             if (gain < 0.1 * state.negligible) return gain;
+            if (too_far || !polish(q)) solve(q);
+            normalise();
         }
-        polish(q);
         each([&](std::int64_t k) {
             const V m = B::load(mu + k), old = B::load(old_mu + k), step = scale * (old - m);
             B::store(state.spread + k, B::load(state.spread + k) + scale * (m * (S(1) - m) - old * (S(1) - old)));
@@ -302,12 +301,13 @@ private:
             B::store(mu + k, moved);
         });
         shift = Z;
-        if (B::largest(rise) > S(1)) solve(q);
+        too_far = B::largest(rise) > S(1);
         mask_tail();
         return B::sum(gain);
     }
 
-    S shift = 0;  // Z
+    S shift = 0;           // Z
+    bool too_far = false;  // whether the first Newton step was too long to be trusted
 
     void mask_tail() {
         for (std::int64_t k = state.columns; k < padded; ++k) {
@@ -316,10 +316,20 @@ private:
         }
     }
 
-    // Joint Newton steps on nu and Z until they are small; then mu sums to one.
-    void polish(S q) {
+    void normalise() {
+        V total{};
+        each([&](std::int64_t k) { total += B::load(mu + k); });
+        const S sum = B::sum(total), log_sum = log_of(sum), factor = S(1) / sum;
+        each([&](std::int64_t k) {
+            B::store(nu + k, B::load(nu + k) - log_sum);
+            B::store(mu + k, B::load(mu + k) * factor);
+        });
+    }
+
+    // Joint Newton steps on nu and Z until they are small; false if they are not going to be.
+    bool polish(S q) {
         constexpr S ENOUGH = sizeof(S) == 4 ? S(1e-5) : S(1e-10);
-        for (int round = 0; round < 6; ++round) {
+        for (int round = 0; round < 5; ++round) {
             V weight{}, weighted{}, total{};
             each([&](std::int64_t k) {
                 const V m = B::load(mu + k);
@@ -331,27 +341,29 @@ private:
                 B::store(residual + k, r);
             });
             const S change = (B::sum(weighted) + (B::sum(total) - S(1))) / B::sum(weight);
+            if (!(change < S(1) && change > S(-1))) return false;
             V size{};
             each([&](std::int64_t k) {
-                const V m = B::load(mu + k);
-                V d = (B::load(residual + k) - change) / (S(1) + q * m);
-                d = B::upper(B::lower(d, B::all(S(2))), B::all(S(-20)));
-                size += m * d * d;
+                const V m = B::load(mu + k), d = (B::load(residual + k) - change) / (S(1) + q * m);
                 const V n = B::load(nu + k) + d;
+                size += m * d * d;
                 B::store(nu + k, n);
                 B::store(mu + k, B::exp(n));
             });
             shift += change;
             mask_tail();
-            if (B::sum(size) < ENOUGH) break;
+            if (B::sum(size) < ENOUGH) return true;
         }
-        V total{};
-        each([&](std::int64_t k) { total += B::load(mu + k); });
-        const S sum = B::sum(total), log_sum = log_of(sum), factor = S(1) / sum;
-        each([&](std::int64_t k) {
-            B::store(nu + k, B::load(nu + k) - log_sum);
-            B::store(mu + k, B::load(mu + k) * factor);
-        });
+        return false;
+    }
+
+    S log_sum_exp() {
+        S most = score[0];
+        for (std::int64_t k = 1; k < state.columns; ++k) most = score[k] > most ? score[k] : most;
+        for (std::int64_t k = state.columns; k < padded; ++k) score[k] = most - S(80);
+        V parts{};
+        each([&](std::int64_t k) { parts += B::exp(B::load(score + k) - most); });
+        return most + log_of(B::sum(parts));
     }
 
     // nu, mu and Z from anywhere: Z by Newton's method kept within a bracket, nu by Newton from a start
@@ -365,29 +377,18 @@ private:
             highest = h > highest ? h : highest;
         }
         S low = highest - q, high = highest + log_of(static_cast<S>(state.columns));
-        S Z = low;
-        {
-            S most = score[0];
-            for (std::int64_t k = 1; k < state.columns; ++k) most = score[k] > most ? score[k] : most;
-            S total = 0;
-            V parts{};
-            for (std::int64_t k = state.columns; k < padded; ++k) score[k] = most - S(80);
-            each([&](std::int64_t k) { parts += B::exp(B::load(score + k) - most); });
-            total = B::sum(parts);
-            Z = most + log_of(total);
-            Z = Z < low ? low : Z > high ? high : Z;
-        }
-        for (int round = 0; round < 40; ++round) {
+        S Z = log_sum_exp();
+        Z = Z < low ? low : Z > high ? high : Z;
+        constexpr S ENOUGH = sizeof(S) == 4 ? S(1e-3) : S(1e-7);
+        for (int round = 0; round < 60; ++round) {
             for (std::int64_t k = state.columns; k < padded; ++k) score[k] = Z - S(80);
             V total{}, slope{};
             each([&](std::int64_t k) {
-                const V y = B::load(score + k) + q * B::load(old_mu + k) - Z;
-                const V u = y + log_q;
+                const V y = B::load(score + k) + q * B::load(old_mu + k) - Z, u = y + log_q;
                 const V e = B::exp(B::lower(u, B::all(S(1))));
-                const V big = u - B::rough_log(B::upper(u, B::all(S(1))));
-                const V w = B::choose(u > B::all(S(1)), big, e / (S(1) + e));
-                V n = y - w, m = B::exp(n);
-                for (int step = 0; step < 2; ++step) {
+                const V large = u - B::rough_log(B::upper(u, B::all(S(1))));
+                V n = y - B::choose(u > B::all(S(1)), large, e / (S(1) + e)), m = B::exp(n);
+                for (int step = 0; step < 3; ++step) {
                     n += (y - n - q * m) / (S(1) + q * m);
                     m = B::exp(n);
                 }
@@ -396,15 +397,15 @@ private:
                 total += m;
                 slope += m / (S(1) + q * m);
             });
-            const S sum = B::sum(total);
-            shift = Z;
-            if (sum > S(1)) low = Z; else high = Z;
-            const S error = sum - S(1);
-            if ((error < 0 ? -error : error) < S(1e-2) || high - low <= 0) break;
-            // From the left Newton on Σ mu is safe, from the right on its logarithm.
-            S next = Z + (sum > S(1) ? error : log_of(sum > TINY ? sum : TINY) * sum) / B::sum(slope);
-            if (!(next > low && next < high)) next = low + (high - low) / 2;
-            if (next == Z) break;
+            const S sum = B::sum(total), error = sum - S(1);
+            (error > 0 ? low : high) = Z;
+            // Σ mu is convex in Z: Newton from the left never overshoots; from the right its logarithm
+            // is nearly linear.
+            S step = (error > 0 ? error : log_of(sum > TINY ? sum : TINY) * sum) / B::sum(slope);
+            S next = Z + step;
+            if (!(next >= low && next <= high)) next = low + (high - low) / 2;
+            step = next - Z;
+            if (step < ENOUGH && step > -ENOUGH) break;
             Z = next;
         }
         mask_tail();

@@ -8,141 +8,304 @@ Dual: ``μ_i`` in the simplex, ``α_i = C s_i (t_i − μ_i)``,
 
     max  −½‖Σ_i α_i x_iᵀ‖² + C Σ_i s_i H(μ_i)   subject to  Σ_i α_i = 0 where the intercept is free,
 
-with the entropy ``H``; at the optimum ``W = Σ α_i x_iᵀ`` and ``μ_i = softmax(f(x_i))``. A step solves for all
-classes of one sample (``_hot/softmax_dual.hpp``; after Yu, Huang and Lin, 2011).
+``H`` the entropy. At the optimum ``W = Σ α_i x_iᵀ`` and ``μ_i = softmax(f(x_i))``. A step solves for all classes
+of one sample (``_hot/softmax_dual.hpp``; after Yu, Huang and Lin, 2011); an epoch visits all samples in random
+order, those whose last steps gained next to nothing less often.
 
 The free intercept is the multiplier of ``Σ α_i = 0``. On that plane nothing changes if all rows are moved by
-their mean ``m`` and ``σ`` is added to all inner products; off it the first takes away the direction that
-couples all samples, and the second is the term of an augmented Lagrangian, so that the intercept follows every
-step. After each epoch the multiplier takes the step ``(σ + 1/H) Σ α_i``, H the curvature of the loss in b.
-
-Certificate of given (W, b): with ``p = softmax(f)`` and b at its optimum, ``α' = C s (t − p)`` is dual feasible
-and the gap is ``½‖W − Xᵀα'‖²``. So b is first brought to its optimum by Newton's method; what rounding leaves
-of ``Σ α'`` is removed by mixing ε of another distribution into every ``p``, and the lower bound is computed for
-the mixture.
+their mean and σ is added to all inner products. Off it, the first takes away the direction that couples all
+samples, and the second is an augmented Lagrangian, with which the intercept follows every step. After each epoch
+the multiplier moves by ``(σ + 1/h) Σ α_i``, ``h`` the curvature of the loss in ``b``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from separatrix import _hot
 from separatrix.certificate import Certificate
 from separatrix.data.memory import CsrView, DenseView
-from separatrix.data.threads import single_threaded
-from separatrix.data.view import BLOCK_BYTES, Array
+from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
+from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
 
-SIGMA=1.0
-CENTRE=True
-HSTEP=1.0
-SLEEP=0.03
-DEBUG=False
-SINGLE_TOL=1e-5
-
-def parts(view, rows=None):
-    X = view.array
-    if sparse.issparse(X):
-        return (X.data, X.indices, X.indptr, view.shape[1])
-    return (X,)
+#: Added to all inner products where the intercept is free, relative to the mean squared row length.
+_SIGMA = 1.0
+#: Tolerances from here on are reached in single precision, where no step is too stiff for it.
+_SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e4
+#: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
+_NEGLIGIBLE = 0.03
+#: Stored values times columns visited between two looks at the clock: a few milliseconds.
+_CHUNK_WORK = 4 << 20
+#: Certified gaps after which single precision is given up if none was clearly better than the one before.
+_PATIENCE = 2
+_NEW = 255
 
 
 class SoftmaxDual:
-    def __init__(self, problem, *, C, coef, intercept, tol, seed, threads=1):
+    """One fit by dual coordinate descent, epoch by epoch.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, codes (joint, or one column for two classes) and weights; its view must be in memory.
+    C : float
+        Factor of the loss.
+    coef, intercept : ndarray of shape (columns, features) and (columns,)
+        Where to start; all zeros mean that nothing is known.
+    tol : float
+        Relative duality gap that the fit is meant to reach: it sets precision and effort, not the end.
+    seed : int
+        Where the random orders start.
+    threads : int
+        Threads for the certificate; epochs use one. The result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        C: float,
+        coef: Array,
+        intercept: Array,
+        tol: float,
+        seed: int,
+        threads: int = 1,
+    ) -> None:
         view = problem.view
-        self.problem, self.view, self.C, self.tol, self.threads = problem, view, C, tol, threads
+        if not isinstance(view, DenseView | CsrView):
+            raise TypeError(
+                f"dual coordinate descent visits rows one by one and needs data in memory, "
+                f"not {type(view).__name__}."
+            )
+        if problem.columns > 1 and not problem.joint:
+            raise ValueError(
+                "dual coordinate descent learns all classes jointly, or two in one column; solve "
+                "one-vs-rest problems column by column."
+            )
+        if not np.isfinite(C):
+            raise ValueError("dual coordinate descent needs a penalty: give a finite C.")
+        self.problem, self.view, self.C, self.tol = problem, view, C, tol
+        self.columns = problem.columns
+        self.padded = 1 if self.columns == 1 else -(-self.columns // 8) * 8
+        self._check_classes()
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=True, seed=seed)
-        self.order = self.visits.order
-        self.seed = seed
-        n, d = view.shape
-        P = problem.columns
-        self.padded = 1 if P == 1 else -(-P // 8) * 8
-        s = np.ones(n) if self.visits.weights is None else self.visits.weights
-        self.s = np.ones(n) if problem.weights is None else problem.weights
-        self.scale = np.ascontiguousarray(C * s)
-        self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
-        self.norms = view.row_norms()
-        self.mean = np.zeros(d); self.mean_dots = np.zeros(n); self.constant = 0.0
-        self.sigma = 0.0
-        if problem.fit_intercept:
-            self.sigma = SIGMA
-            if CENTRE:
-                self.mean = view.transposed((self.s/self.s.sum())[:,None])[:,0]
-                self.mean_dots = np.ascontiguousarray(view.scores(self.mean[None])[:,0], dtype=np.float64)
-            self.constant = float(self.mean @ self.mean) + self.sigma
-            self.norms = np.maximum(self.norms - 2*self.mean_dots + self.constant, 1e-12*self.norms)
-        self.dtype = np.dtype(np.float32 if tol >= SINGLE_TOL else np.float64)
-        Kp = self.padded
-        self.P = P
-        self.arrays = dict(
-            weights=np.zeros((d, Kp), self.dtype), nu=np.zeros((n, Kp), self.dtype), asleep=np.full(n, 255, np.uint8),
-            offsets=np.zeros(Kp, self.dtype), sums=np.zeros(Kp, self.dtype), spread=np.zeros(Kp, self.dtype),
-            scratch=np.zeros(6*Kp, self.dtype), tally=np.zeros(3))
-        self.shared = dict(classes=self.classes, scale=self.scale, norms=self.norms, mean_dots=self.mean_dots)
-        if problem.fit_intercept:
-            tot = np.bincount(problem.classes, self.s, P if P>1 else 2)
-            self.arrays["offsets"][:P] = np.log(tot/tot.sum()) if P>1 else np.log(tot[1]/tot[0])
-        self.state = (_hot.SoftmaxDualFloat32 if self.dtype == np.float32 else _hot.SoftmaxDualFloat64)(
-            **self.shared, **self.arrays, columns=P, constant=self.constant)
-        self.dual = 0.0
+        self.order, self._random = self.visits.order, seed
+        self.gap = SoftmaxGap(problem, C, self.padded, threads)
+        self.dual = 0.0  # estimate
+        self._certified: Certified | None = None
+        self._prepare_rows()
+        stiff = float((self._shared["scale"] * self._shared["norms"]).max(initial=0.0))
+        single = tol >= _SINGLE_TOL and stiff < _SINGLE_STIFFNESS
+        self._allocate(np.dtype(np.float32 if single else np.float64))
+        self._start(np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64))
 
-    def epoch(self, control):
-        a = self.arrays
-        a["tally"][:] = 0
-        self.seed = _hot.shuffle(self.order, self.seed)
-        rows = parts(self.view)
-        run = self.state.run_csr if len(rows) == 4 else self.state.run_dense
-        n = len(self.order)
-        step = 1000
-        self.state.negligible = SLEEP*self.tol*self.dual/n
-        for b in range(0, n, step):
-            run(*rows, self.order, b, min(b+step, n), -1)
+    def _check_classes(self) -> None:
+        weights = self.problem.weights
+        present = np.bincount(self.problem.classes, weights, self.problem.codes.shape[0])
+        if self.problem.fit_intercept and not np.all(present > 0):
+            raise ValueError(
+                f"class number {int(np.argmin(present))} has no samples (or only of weight 0), so its intercept "
+                "would be −inf: leave the class out, or fit without intercept."
+            )
+
+    def _prepare_rows(self) -> None:
+        """Lengths of the rows, moved by their mean where the intercept is free."""
+        view, n = self.view, self.view.shape[0]
+        weights = self.visits.weights
+        norms = view.row_norms()
+        self.mean, self.constant, self.sigma = np.zeros(view.shape[1]), 0.0, 0.0
+        dots = np.zeros(n)
         if self.problem.fit_intercept:
-            c = a["sums"][:self.P].astype(float); h = a["spread"][:self.P].astype(float)
-            db = (self.sigma + HSTEP*(1-1/max(self.P,2) if self.P>1 else 1)/np.maximum(h,1e-12))*c
-            a["offsets"][:self.P] += db.astype(self.dtype)
-        self.dual += a["tally"][0]
+            share = (np.ones(n) if weights is None else weights) / self.visits.total
+            self.mean = view.transposed(share[:, None].astype(view.dtype))[:, 0].astype(np.float64)
+            dots = np.ascontiguousarray(view.scores(self.mean[None])[:, 0], dtype=np.float64)
+            square = float(self.mean @ self.mean)
+            moved = np.maximum(norms - 2 * dots + square, 1e-9 * norms)
+            self.sigma = _SIGMA * max(float(share @ moved), np.finfo(np.float32).tiny)
+            self.constant = square + self.sigma
+            norms = moved + self.sigma
+        self._shared: dict[str, Any] = {
+            "classes": self.gap.classes,
+            "scale": np.full(n, self.C) if weights is None else self.C * weights,
+            "norms": norms,
+            "mean_dots": dots,
+        }
 
-    def model(self):
-        a = self.arrays
-        c = a["sums"].astype(float)
-        W = a["weights"].astype(float) - self.mean[:,None]*c
-        return np.ascontiguousarray(W), a["offsets"].astype(float)
+    def _allocate(self, dtype: np.dtype[Any]) -> None:
+        n, d = self.view.shape
+        P = self.padded
+        # The arrays must live as long as the compiled state that points into them.
+        self._arrays: dict[str, Any] = {
+            "weights": np.zeros((d, P), dtype=dtype),
+            "nu": np.zeros((n, P), dtype=dtype),
+            "asleep": np.full(n, _NEW, dtype=np.uint8),
+            "offsets": np.zeros(P, dtype=dtype),
+            "sums": np.zeros(P, dtype=dtype),
+            "spread": np.zeros(P, dtype=dtype),
+            "scratch": np.zeros(6 * P, dtype=dtype),
+            "tally": np.zeros(3),
+        }
+        self.dtype = dtype
+        kind = _hot.SoftmaxDualFloat32 if dtype == np.float32 else _hot.SoftmaxDualFloat64
+        self._state = kind(**self._shared, **self._arrays, columns=self.columns, constant=self.constant)
 
-    def certify(self):
-        W, b = self.model()
-        K = self.P
-        W = W.astype(self.view.dtype).astype(float)
-        n = self.view.shape[0]
-        F = np.empty((n, self.padded)); _hot.padded_scores(*parts(self.view), W, F)
-        P = np.empty_like(F)
-        s = self.C*self.s
-        nw = s.sum()
-        t = np.bincount(self.classes, s, K)
-        best=np.inf; db=np.zeros(K); b0=b.copy(); tt=1.0
-        for it in range(60):
-            loss = _hot.softmax_rows(F, b, self.classes, s, K, P)
-            if not self.problem.fit_intercept: break
-            if loss > best*(1+1e-13):
-                tt*=0.5; b[:K]=b0[:K]+tt*db; continue
-            best=loss; b0=b.copy(); tt=1.0
-            tot = s@P
-            g = tot[:K]-t
-            if np.abs(g).max() < 1e-13*nw: break
-            H = np.diag(tot[:K]*(1+1e-10)) - (P[:,:K]*s[:,None]).T@P[:,:K]
-            H += nw/K/K
-            db = -np.linalg.solve(H, g)
-            b[:K] += db
-        R = -P*s[:,None]; R[np.arange(n), self.classes] += s
-        G = np.zeros_like(W); _hot.add_padded_transposed(*parts(self.view), R, 0, self.padded, G)
-        primal = loss + 0.5*(W**2).sum()
-        gap = 0.5*((W-G)**2).sum()
-        return primal, gap, it
+    def _start(self, coef: Array, intercept: Array) -> None:
+        """Take over given weights as far as the dual can express them, else only the classes' shares."""
+        offsets = self._arrays["offsets"][: self.columns]
+        if self.problem.fit_intercept:
+            offsets[:] = intercept if np.any(intercept) or np.any(coef) else self.gap.prior()
+        if not np.any(coef):
+            return
+        # α = θ C s (t − p): θ is 1 at an optimum, and C'/C at that of another C' < C.
+        mu = self.gap.probabilities(self._padded(coef.T), self._padded(intercept))
+        G = self.gap.weights_of(mu)
+        wanted, square = float(np.vdot(self._padded(coef.T), G)), float(np.vdot(G, G))
+        theta = min(1.0, wanted / square) if square > 0 else 0.0
+        if theta < 1e-6:
+            return
+        mu = self.gap.mix(mu, theta)
+        self._take_over(mu, theta * G)
+
+    def _take_over(self, mu: Array, weights: Array) -> None:
+        """Set the state to these dual variables and the weights that follow from them."""
+        arrays = self._arrays
+        scale = self._shared["scale"][:, None]
+        with np.errstate(divide="ignore"):
+            nu = np.log(mu) - (np.log1p(-mu) if self.columns == 1 else 0.0)
+        bound = 80.0 if self.dtype == np.float32 else 700.0
+        arrays["nu"][...] = np.clip(nu, -bound, bound if self.columns == 1 else 0.0)
+        arrays["nu"][:, self.columns :] = -100.0
+        arrays["weights"][...] = weights
+        arrays["sums"][...] = self.gap.alpha(mu).sum(axis=0)
+        arrays["spread"][...] = (scale * mu * (1 - mu)).sum(axis=0)
+        arrays["asleep"][...] = 0
+        self.dual = self.gap.dual(mu, weights)
+
+    def _padded(self, values: Array) -> Array:
+        out = np.zeros((*values.shape[:-1], self.padded))
+        out[..., : self.columns] = values
+        return out
+
+    def _mu(self) -> Array:
+        """Return the dual variables in double precision; samples not yet visited have α = 0."""
+        nu = self._arrays["nu"].astype(np.float64)
+        if self.columns == 1:
+            mu = 1.0 / (1.0 + np.exp(-nu))
+        else:
+            mu = np.exp(nu)
+            mu[:, self.columns :] = 0.0
+            mu /= np.maximum(mu.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        fresh = self._arrays["asleep"] == _NEW
+        if fresh.any():
+            mu[fresh] = 0.0
+            if self.columns > 1:
+                mu[fresh, self.gap.classes[fresh]] = 1.0
+        return mu
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each epoch; its measure is the last certified relative gap."""
+        before, factor, last, epoch, poor = 0.0, 3.0, 0, 0, 0
+        measure = np.inf
+        while True:
+            if not self._epoch(control):
+                return
+            epoch += 1
+            gain = max(float(self._arrays["tally"][0]), 0.0)
+            self.dual += gain
+            if self.problem.fit_intercept:
+                self._move_multiplier()
+            # Gains that fall by a factor ρ each time have gain ρ/(1 − ρ) still to come; how much of the gap
+            # that is shows the last certificate.
+            rho = min(gain / before, 0.99) if before > 0 else 0.99
+            before, remaining = gain, gain * rho / (1 - rho)
+            promising = factor * remaining <= self.tol * abs(self.dual) and epoch > last + 1
+            record: dict[str, Any] = {"epoch": epoch, "gain": gain, "objective": None, "relative_gap": None}
+            if promising or epoch >= last + max(10, last // 2):
+                certified = self._certify()
+                if control.expired() and certified.relative_gap > self.tol:
+                    return
+                poor = 0 if certified.relative_gap < 0.5 * measure else poor + 1
+                measure, last = certified.relative_gap, epoch
+                record.update(objective=certified.primal, relative_gap=measure)
+                if remaining > 0:
+                    factor = float(np.clip(certified.gap / remaining, 1e-2, 1e4))
+                if poor >= _PATIENCE and self.dtype == np.float32 and measure > self.tol:
+                    self._promote()
+                    poor = 0
+            yield Step(record, measure)
+
+    def _epoch(self, control: Control) -> bool:
+        """Visit every sample that is awake; return False if the loop wants to stop on the way."""
+        self._certified = None
+        self._random = _hot.shuffle(self.order, self._random)
+        self._arrays["tally"][:] = 0.0
+        n = self.order.shape[0]
+        self._state.negligible = _NEGLIGIBLE * self.tol * max(self.dual, 0.0) / max(1, n)
+        chunk = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, self.view.row_elements))))
+        for begin in range(0, n, chunk):
+            end = min(begin + chunk, n)
+            source, gathered = self.view.array, -1
+            if not self.view.rows_in_place:
+                source, gathered = self.view.take(self.order[begin:end]), begin
+            rows = row_arguments(source)
+            run = self._state.run_dense if len(rows) == 1 else self._state.run_csr
+            run(*rows, self.order, begin, end, gathered)
+            if control.expired():
+                return False
+        return True
+
+    def _move_multiplier(self) -> None:
+        arrays = self._arrays
+        c, h = arrays["sums"].astype(np.float64), arrays["spread"].astype(np.float64)
+        share = 1.0 if self.columns == 1 else 1.0 - 1.0 / self.columns
+        # With nearly all probabilities at 0 or 1 the curvature is no guide: σ alone leads.
+        inverse = share / np.maximum(h, 1e-3 * share / self.sigma)
+        arrays["offsets"][...] += ((self.sigma + inverse) * c).astype(self.dtype)
+
+    def _promote(self) -> None:
+        """Go on in double precision, from the same dual variables."""
+        mu, offsets = self._mu(), self._arrays["offsets"].astype(np.float64)
+        self._allocate(np.dtype(np.float64))
+        self._arrays["offsets"][...] = offsets
+        self._take_over(mu, self.gap.weights_of(mu))
+
+    def _certify(self) -> Certified:
+        if self._certified is None:
+            arrays = self._arrays
+            W = arrays["weights"].astype(np.float64)
+            if self.problem.fit_intercept:
+                W -= self.mean[:, None] * arrays["sums"].astype(np.float64)
+            W = W.astype(self.view.dtype).astype(np.float64)
+            self._certified = self.gap.certify(W, arrays["offsets"].astype(np.float64), self._mu, self.tol)
+        return self._certified
+
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the parameters and what they prove, after whatever ended the epochs."""
+        proof = self._certify()
+        dtype = self.view.dtype
+        coef = np.ascontiguousarray(proof.weights[:, : self.columns].T, dtype=dtype)
+        status = outcome.status
+        reason = {
+            "converged": "the certified relative gap is within tol",
+            "max_iter": "max_iter epochs done; raise it for a smaller gap",
+            "max_time": "max_time is over; raise it for a smaller gap",
+            "interrupted": "interrupted; fit again to go on",
+        }.get(status, status)
+        certificate = Certificate(
+            status=status,
+            message=f"{reason} (relative gap {proof.relative_gap:.2g})",
+            iterations=outcome.iterations,
+            seconds=outcome.seconds,
+            primal=proof.primal,
+            dual=proof.dual,
+            gap=proof.gap,
+            relative_gap=proof.relative_gap,
+            samples=int(self.order.shape[0]) if self.problem.weights is None else int((self.problem.weights > 0).sum()),
+        )
+        return Result(coef, proof.intercept.astype(dtype), certificate, outcome.history, outcome.iterations)
