@@ -403,7 +403,7 @@ private:
             // is nearly linear.
             S step = (error > 0 ? error : log_of(sum > TINY ? sum : TINY) * sum) / B::sum(slope);
             S next = Z + step;
-            if (!(next >= low && next <= high)) next = low + (high - low) / 2;
+            if (!(next > low && next < high)) next = low + (high - low) / 2;
             step = next - Z;
             if (step < ENOUGH && step > -ENOUGH) break;
             Z = next;
@@ -423,19 +423,19 @@ private:
         // The root lies between goal − q and goal.
         S low = goal - q, high = goal, eta = fresh ? goal : state.nu[i];
         eta = eta < low ? low : eta > high ? high : eta;
-        for (int round = 0; round < 40; ++round) {
+        for (int round = 0; round < 60; ++round) {
             const S m = logistic(eta), r = goal - eta - q * m;
             if (r > 0) low = eta; else high = eta;
             const S step = r / (S(1) + q * m * (S(1) - m));
             S next = eta + step;
-            if (!(next >= low && next <= high)) next = low + (high - low) / 2;
+            if (!(next > low && next < high) || round % 4 == 3) next = low + (high - low) / 2;
             const S change = next - eta;
             eta = next;
             if ((change < 0 ? -change : change) < (sizeof(S) == 4 ? S(1e-4) : S(1e-8))) break;
         }
         const S mu_new = logistic(eta), move = mu_new - before;
         const double gain = fresh ? scale * (-y * f * mu_new - S(0.5) * q * mu_new * mu_new + entropy(mu_new))
-                                  : 0.5 * scale * (q + S(1) / (before * (S(1) - before) + TINY)) * move * move;
+                                  : 0.5 * scale * move * (-y * f - state.nu[i]);
         if (!fresh && gain < 0.1 * state.negligible) return gain;
         const S step = scale * y * move;
         state.nu[i] = eta;

@@ -24,7 +24,7 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem
 
 #: Columns that one task of a transposed product works on.
-_TASK_COLUMNS = 16
+_TASK_COLUMNS = 32
 #: Rows of one task of a score product.
 _TASK_ROWS = 2048
 _MOST_NEWTON_STEPS = 50
@@ -72,16 +72,17 @@ class Certified:
 class SoftmaxGap:
     """Objective and lower bounds of one problem; weights are (features, padded), ``mu`` is (n, padded).
 
-    With one column, ``mu`` is the probability of the wrong class and ``α = C s y μ``.
+    ``weights`` are those of the samples, equal ones perhaps merged into one. With one column, ``mu`` is the probability of the wrong class and ``α = C s y μ``.
     """
 
-    def __init__(self, problem: Problem, C: float, padded: int, threads: int) -> None:
+    def __init__(
+        self, problem: Problem, C: float, weights: Array | None, padded: int, threads: int
+    ) -> None:
         self.problem, self.view, self.padded, self.threads = problem, problem.view, padded, threads
         n = self.view.shape[0]
         self.columns = problem.columns
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
-        weights = np.ones(n) if problem.weights is None else problem.weights
-        self.scale = np.ascontiguousarray(C * weights, dtype=np.float64)
+        self.scale = np.full(n, float(C)) if weights is None else np.asarray(C * weights, dtype=np.float64)
         self.total = float(self.scale.sum())
         self.per_class = np.bincount(self.classes, self.scale, problem.codes.shape[0])
         self.sign = problem.codes[self.classes, 0].astype(np.float64) if self.columns == 1 else None
@@ -163,8 +164,11 @@ class SoftmaxGap:
         self.loss(F, offsets, mu)
         return mu
 
-    def _best_intercept(self, F: Array, offsets: Array, mu: Array) -> tuple[Array, float]:
-        """Minimise the loss over the intercept; ``mu`` becomes the probabilities there."""
+    def _best_intercept(self, F: Array, offsets: Array, mu: Array, enough: float) -> tuple[Array, float]:
+        """Minimise the loss over the intercept; ``mu`` becomes the probabilities there.
+
+        It ends where ``Σ α`` is below the part ``enough`` of each class's weight: what is left is mixed away.
+        """
         K = self.columns
         b = offsets.copy()
         accepted, best, step, length = b.copy(), np.inf, np.zeros(K), 1.0
@@ -181,8 +185,8 @@ class SoftmaxGap:
                 b[:] = accepted
                 break
             accepted, best, smallest, length = b.copy(), min(loss, best), size, 1.0
-            if size <= 1e-15 * self.total:
-                break
+            if np.all(np.abs(gradient) <= max(enough, 1e-15) * self.per_class.min()):
+                return accepted, loss
             step = -np.linalg.solve(self._curvature(mu), gradient)
             # A longer step than this leaves the region where the quadratic model says anything.
             step *= min(1.0, 20.0 / max(float(np.abs(step).max()), 1e-300))
@@ -241,14 +245,18 @@ class SoftmaxGap:
         ``own()`` gives the solver's dual variables, asked for only if those of the scores prove no
         relative gap of ``tol``.
         """
-        F = self.scores(W)
+        with single_threaded(np.inf):
+            return self._certify(W, offsets, own, tol)
+
+    def _certify(self, W: Array, offsets: Array, own: Callable[[], Array], tol: float) -> Certified:
+        F = self.scores(W.astype(np.float64, copy=False))
         mu = np.empty_like(F)
         if self.problem.fit_intercept:
-            offsets, loss = self._best_intercept(F, offsets, mu)
+            offsets, loss = self._best_intercept(F, offsets, mu, 1e-3 * min(tol, 1e-3))
         else:
             loss = self.loss(F, offsets, mu)
         mu = self.feasible(mu)
-        penalty = 0.5 * float(np.vdot(W, W))
+        penalty = 0.5 * float(np.einsum("ij,ij->", W, W, dtype=np.float64))
         bound = self.dual(mu, self.weights_of(mu))
         rounded = offsets.astype(self.view.dtype).astype(np.float64)
         if np.any(rounded != offsets):

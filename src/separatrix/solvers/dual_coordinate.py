@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.certificate import Certificate
@@ -96,7 +97,7 @@ class SoftmaxDual:
         self._check_classes()
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=True, seed=seed)
         self.order, self._random = self.visits.order, seed
-        self.gap = SoftmaxGap(problem, C, self.padded, threads)
+        self.gap = SoftmaxGap(problem, C, self.visits.weights, self.padded, threads)
         self.dual = 0.0  # estimate
         self._certified: Certified | None = None
         self._prepare_rows()
@@ -132,7 +133,7 @@ class SoftmaxDual:
             norms = moved + self.sigma
         self._shared: dict[str, Any] = {
             "classes": self.gap.classes,
-            "scale": np.full(n, self.C) if weights is None else self.C * weights,
+            "scale": self.gap.scale,
             "norms": norms,
             "mean_dots": dots,
         }
@@ -196,7 +197,7 @@ class SoftmaxDual:
         """Return the dual variables in double precision; samples not yet visited have α = 0."""
         nu = self._arrays["nu"].astype(np.float64)
         if self.columns == 1:
-            mu = 1.0 / (1.0 + np.exp(-nu))
+            mu = expit(nu)
         else:
             mu = np.exp(nu)
             mu[:, self.columns :] = 0.0
@@ -210,7 +211,7 @@ class SoftmaxDual:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
-        before, factor, last, epoch, poor = 0.0, 3.0, 0, 0, 0
+        before, factor, last, epoch, poor = 0.0, 0.5, 0, 0, 0
         measure = np.inf
         while True:
             if not self._epoch(control):
@@ -278,10 +279,10 @@ class SoftmaxDual:
     def _certify(self) -> Certified:
         if self._certified is None:
             arrays = self._arrays
-            W = arrays["weights"].astype(np.float64)
+            W = arrays["weights"]
             if self.problem.fit_intercept:
-                W -= self.mean[:, None] * arrays["sums"].astype(np.float64)
-            W = W.astype(self.view.dtype).astype(np.float64)
+                W = W - self.mean[:, None].astype(self.dtype) * arrays["sums"]
+            W = W.astype(self.view.dtype, copy=False)  # what the fit returns
             self._certified = self.gap.certify(W, arrays["offsets"].astype(np.float64), self._mu, self.tol)
         return self._certified
 
