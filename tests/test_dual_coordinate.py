@@ -155,19 +155,18 @@ def test_renaming_classes_permutes_the_columns(seed):
     np.testing.assert_allclose(other.coef[name], one.coef, atol=1e-4)
 
 
-def test_one_column_is_half_of_two():
-    # With two classes the softmax's penalty counts w₁ = −w₀ = w/2 twice: ½‖w‖²/2.
+def test_two_columns_are_one_with_twice_the_C():
+    # Softmax with w₁ = −w₀ = w/2 has the penalty ¼‖w‖².
     X, y = blobs(50, 6, 2)
-    single = fit(X, y, C=1.0).coef
     problem = Problem(view_of(X), y.astype(np.int32), Coding.of("joint", 2).codes, joint=True)
     machine = SoftmaxDual(
-        problem, C=0.5, coef=np.zeros((2, 6)), intercept=np.zeros(2), tol=1e-9, seed=0, threads=1
+        problem, C=0.5, coef=np.zeros((2, 6)), intercept=np.zeros(2), tol=1e-10, seed=0, threads=1
     )
-    both = machine.finish(run(machine, Below(1e-9), max_iter=2000)).coef
-    peer = fit(X, y, C=1.0 / 1.0 * 1.0)
-    np.testing.assert_allclose(peer.coef, single)
-    np.testing.assert_allclose((both[1] - both[0])[None], fit(X, y, C=0.25).coef * 1.0, atol=1.0)
-    np.testing.assert_allclose(both[0], -both[1], atol=1e-8)
+    both = machine.finish(run(machine, Below(1e-10), max_iter=2000))
+    single = fit(X, y, C=1.0, tol=1e-10)
+    np.testing.assert_allclose(both.coef[1] - both.coef[0], single.coef[0], atol=1e-5)
+    np.testing.assert_allclose(both.coef[0], -both.coef[1], atol=1e-10)
+    np.testing.assert_allclose(2 * both.certificate.primal, single.certificate.primal, rtol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

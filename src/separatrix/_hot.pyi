@@ -71,6 +71,7 @@ class JudgeFloat64(_Judge): ...
 
 class _SoftmaxDual:
     negligible: float
+    shrink: float
     def __init__(
         self,
         *,

@@ -129,11 +129,13 @@ void bind_state(nb::module_& m, const char* name) {
                 .scratch = scratch.data(),
                 .tally = tally.data(),
                 .negligible = 0.0,
+                .shrink = 1.0,
             };
         },
         nb::kw_only(), "classes"_a, "scale"_a, "norms"_a, "mean_dots"_a, "columns"_a, "constant"_a, "weights"_a,
         "nu"_a, "asleep"_a, "offsets"_a, "sums"_a, "spread"_a, "scratch"_a, "tally"_a);
     c.def_rw("negligible", &State::negligible);
+    c.def_rw("shrink", &State::shrink);
     bind_rows<S, float>(m, c);
     bind_rows<S, double>(m, c);
 }

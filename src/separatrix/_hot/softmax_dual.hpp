@@ -239,7 +239,7 @@ private:
     template <class Pairs>
     double visit(std::int64_t i, const Pairs& row) {
         const S scale = static_cast<S>(state.scale[i]), dot = static_cast<S>(state.mean_dots[i]);
-        const S q = scale * static_cast<S>(state.norms[i]);
+        const S shrink = static_cast<S>(state.shrink), q = scale * shrink * static_cast<S>(state.norms[i]);
         const std::int64_t own = state.classes[i];
         S* stored = state.nu + i * padded;
         each([&](std::int64_t k) {
@@ -265,7 +265,7 @@ private:
             normalise();
         }
         each([&](std::int64_t k) {
-            const V m = B::load(mu + k), old = B::load(old_mu + k), step = scale * (old - m);
+            const V m = B::load(mu + k), old = B::load(old_mu + k), step = shrink * scale * (old - m);
             B::store(state.spread + k, B::load(state.spread + k) + scale * (m * (S(1) - m) - old * (S(1) - old)));
             B::store(stored + k, B::load(nu + k));
             B::store(residual + k, step);
@@ -416,7 +416,8 @@ private:
     template <class Pairs>
     double visit_pair(std::int64_t i, const Pairs& row) {
         const S scale = static_cast<S>(state.scale[i]), dot = static_cast<S>(state.mean_dots[i]);
-        const S q = scale * static_cast<S>(state.norms[i]), y = state.classes[i] ? S(1) : S(-1);
+        const S shrink = static_cast<S>(state.shrink), q = scale * shrink * static_cast<S>(state.norms[i]);
+        const S y = state.classes[i] ? S(1) : S(-1);
         const S f = single_score(row, state.weights) + (state.offsets[0] - dot * state.sums[0]);
         const bool fresh = state.asleep[i] == NEW;
         const S before = fresh ? S(0) : logistic(state.nu[i]), goal = q * before - y * f;
@@ -437,7 +438,7 @@ private:
         const double gain = fresh ? scale * (-y * f * mu_new - S(0.5) * q * mu_new * mu_new + entropy(mu_new))
                                   : 0.5 * scale * move * (-y * f - state.nu[i]);
         if (!fresh && gain < 0.1 * state.negligible) return gain;
-        const S step = scale * y * move;
+        const S step = shrink * scale * y * move;
         state.nu[i] = eta;
         state.sums[0] += step;
         state.offsets[0] += (static_cast<S>(state.constant) - dot) * step;

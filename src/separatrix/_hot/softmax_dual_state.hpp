@@ -26,6 +26,7 @@ struct SoftmaxDualState {
     S* scratch;                // 6 rows
     double* tally;             // predicted gain of the dual; steps; visits
     double negligible;         // gain below which a sample may sleep
+    double shrink;             // 1/(1 + kappa): what a step of alpha means to weights, offsets and sums
 };
 
 template <class T, class Index>

@@ -84,6 +84,7 @@ class SoftmaxGap:
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         self.scale = np.full(n, float(C)) if weights is None else np.asarray(C * weights, dtype=np.float64)
         self.total = float(self.scale.sum())
+        self._own_first = False
         self.per_class = np.bincount(self.classes, self.scale, problem.codes.shape[0])
         self.sign = problem.codes[self.classes, 0].astype(np.float64) if self.columns == 1 else None
 
@@ -255,13 +256,18 @@ class SoftmaxGap:
             offsets, loss = self._best_intercept(F, offsets, mu, 1e-3 * min(tol, 1e-3))
         else:
             loss = self.loss(F, offsets, mu)
-        mu = self.feasible(mu)
-        penalty = 0.5 * float(np.einsum("ij,ij->", W, W, dtype=np.float64))
-        bound = self.dual(mu, self.weights_of(mu))
         rounded = offsets.astype(self.view.dtype).astype(np.float64)
         if np.any(rounded != offsets):
             loss = self.loss(F, rounded, np.empty_like(F))
-        if loss + penalty - bound > tol * (loss + penalty):
-            mu = self.feasible(own())
-            bound = max(bound, self.dual(mu, self.weights_of(mu)))
-        return Certified(W, rounded[: self.columns], loss + penalty, bound)
+        primal = loss + 0.5 * float(np.einsum("ij,ij->", W, W, dtype=np.float64))
+        # Two dual points: of the scores, and the solver's own. The better one is asked first the next time.
+        first = self._own_first
+        bound = -np.inf
+        for use_own in (first, not first):
+            point = self.feasible(own() if use_own else mu)
+            found = self.dual(point, self.weights_of(point))
+            if found > bound:
+                bound, self._own_first = found, use_own
+            if primal - bound <= tol * primal:
+                break
+        return Certified(W, rounded[: self.columns], primal, bound)

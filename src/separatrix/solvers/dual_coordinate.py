@@ -16,6 +16,11 @@ The free intercept is the multiplier of ``Σ α_i = 0``. On that plane nothing c
 their mean and σ is added to all inner products. Off it, the first takes away the direction that couples all
 samples, and the second is an augmented Lagrangian, with which the intercept follows every step. After each epoch
 the multiplier moves by ``(σ + 1/h) Σ α_i``, ``h`` the curvature of the loss in ``b``.
+
+Where epochs gain little (long rows that are much alike), the accelerated proximal point method takes over (Lin,
+Mairal and Harchaoui, 2015): each epoch works on the objective plus ``κ/2 ‖W − Y‖²``, whose steps are much less
+stiff, and then ``Y`` moves beyond the new ``W`` by a part of the last change. Its solution for given ``α`` is
+``W = (Xᵀα + κ Y)/(1 + κ)``; at the end ``Y = W = Xᵀα``.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
 
-#: Added to all inner products where the intercept is free, relative to the mean squared row length.
+#: Added to all inner products where the intercept is free, relative to the median of the squared row lengths.
 _SIGMA = 1.0
 #: Tolerances from here on are reached in single precision, where no step is too stiff for it.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e4
@@ -45,7 +50,38 @@ _NEGLIGIBLE = 0.03
 _CHUNK_WORK = 4 << 20
 #: Certified gaps after which single precision is given up if none was clearly better than the one before.
 _PATIENCE = 2
+#: Epochs whose gain is more than this part of the last one's are slow; κ is this part of the stiffness.
+_SLOW, _KAPPA = 0.5, 1.0 / 40
 _NEW = 255
+
+
+class _Momentum:
+    """The point ``Y`` of the accelerated proximal point method, and the last weights."""
+
+    def __init__(self, kappa: float, weights: Array, sums: Array) -> None:
+        self.part = kappa / (1.0 + kappa)
+        root = np.sqrt(1.0 + kappa)
+        self.beta = (root - 1.0) / (root + 1.0)
+        # Weights and their sums Σ α move alike; the sums also remember what part of them is not α's.
+        self._points = [[weights.copy(), weights.copy()], [sums.copy(), sums.copy()]]
+        self.base = self.part * sums
+
+    def advance(self, weights: Array, sums: Array, mean: Array) -> tuple[Array, Array]:
+        """Move ``Y``, and with it weights and sums; return how scores of the mean and sums changed."""
+        changes = []
+        for points, now, factor in zip(self._points, (weights, sums), (mean, None), strict=True):
+            Y, last = points
+            np.subtract(now, last, out=last)
+            last *= self.beta
+            last += now  # the new Y
+            np.subtract(last, Y, out=Y)
+            Y *= self.part
+            now += Y
+            changes.append(Y.copy() if factor is None else factor @ Y)
+            np.subtract(now, Y, out=Y)  # the weights before they were moved
+            points.reverse()
+        self.base += changes[1]
+        return changes[0], changes[1]
 
 
 class SoftmaxDual:
@@ -98,11 +134,13 @@ class SoftmaxDual:
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=True, seed=seed)
         self.order, self._random = self.visits.order, seed
         self.gap = SoftmaxGap(problem, C, self.visits.weights, self.padded, threads)
-        self.dual = 0.0  # estimate
+        self.level = 0.0  # what the objective is like, to know which gains matter
         self._certified: Certified | None = None
+        self._momentum: _Momentum | None = None
         self._prepare_rows()
-        stiff = float((self._shared["scale"] * self._shared["norms"]).max(initial=0.0))
-        single = tol >= _SINGLE_TOL and stiff < _SINGLE_STIFFNESS
+        stiffness = (self._shared["scale"] * self._shared["norms"])[self.order]
+        self.kappa = _KAPPA * float(np.median(stiffness)) if stiffness.size else 0.0
+        single = tol >= _SINGLE_TOL and float(stiffness.max(initial=0.0)) < _SINGLE_STIFFNESS
         self._allocate(np.dtype(np.float32 if single else np.float64))
         self._start(np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64))
 
@@ -128,7 +166,7 @@ class SoftmaxDual:
             dots = np.ascontiguousarray(view.scores(self.mean[None])[:, 0], dtype=np.float64)
             square = float(self.mean @ self.mean)
             moved = np.maximum(norms - 2 * dots + square, 1e-9 * norms)
-            self.sigma = _SIGMA * max(float(share @ moved), np.finfo(np.float32).tiny)
+            self.sigma = _SIGMA * max(float(np.median(moved)), np.finfo(np.float32).tiny)
             self.constant = square + self.sigma
             norms = moved + self.sigma
         self._shared: dict[str, Any] = {
@@ -186,7 +224,7 @@ class SoftmaxDual:
         arrays["sums"][...] = self.gap.alpha(mu).sum(axis=0)
         arrays["spread"][...] = (scale * mu * (1 - mu)).sum(axis=0)
         arrays["asleep"][...] = 0
-        self.dual = self.gap.dual(mu, weights)
+        self.level = max(0.0, self.gap.dual(mu, weights))
 
     def _padded(self, values: Array) -> Array:
         out = np.zeros((*values.shape[:-1], self.padded))
@@ -211,28 +249,32 @@ class SoftmaxDual:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
-        before, factor, last, epoch, poor = 0.0, 0.5, 0, 0, 0
+        before, factor, last, epoch, poor, slow = 0.0, 0.5, 0, 0, 0, 0
         measure = np.inf
         while True:
             if not self._epoch(control):
                 return
             epoch += 1
             gain = max(float(self._arrays["tally"][0]), 0.0)
-            self.dual += gain
-            if self.problem.fit_intercept:
-                self._move_multiplier()
-            # Gains that fall by a factor ρ each time have gain ρ/(1 − ρ) still to come; how much of the gap
+            if last == 0:
+                self.level += gain
+            self._move_outer()
+            # Gains that fall by a factor ρ each time have gain ρ/(1 − ρ) still to come; what part of the gap
             # that is shows the last certificate.
             rho = min(gain / before, 0.99) if before > 0 else 0.99
             before, remaining = gain, gain * rho / (1 - rho)
-            promising = factor * remaining <= self.tol * abs(self.dual) and epoch > last + 1
+            if self._momentum is None:
+                slow = slow + 1 if rho > _SLOW and epoch > 1 else 0
+                if slow > 1 and self.kappa > 0.5:
+                    self._accelerate()
+            else:
+                remaining = gain  # which no longer falls steadily
+            promising = factor * remaining <= self.tol * self.level and epoch > last + 1 + last // 20
             record: dict[str, Any] = {"epoch": epoch, "gain": gain, "objective": None, "relative_gap": None}
             if promising or epoch >= last + max(10, last // 2):
                 certified = self._certify()
-                if control.expired() and certified.relative_gap > self.tol:
-                    return
                 poor = 0 if certified.relative_gap < 0.5 * measure else poor + 1
-                measure, last = certified.relative_gap, epoch
+                measure, last, self.level = certified.relative_gap, epoch, certified.primal
                 record.update(objective=certified.primal, relative_gap=measure)
                 if remaining > 0:
                     factor = float(np.clip(certified.gap / remaining, 1e-2, 1e4))
@@ -247,7 +289,9 @@ class SoftmaxDual:
         self._random = _hot.shuffle(self.order, self._random)
         self._arrays["tally"][:] = 0.0
         n = self.order.shape[0]
-        self._state.negligible = _NEGLIGIBLE * self.tol * max(self.dual, 0.0) / max(1, n)
+        # While Y moves, every sample is affected: none may rest.
+        restful = self._momentum is None
+        self._state.negligible = _NEGLIGIBLE * self.tol * self.level / max(1, n) if restful else 0.0
         chunk = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, self.view.row_elements))))
         for begin in range(0, n, chunk):
             end = min(begin + chunk, n)
@@ -261,17 +305,30 @@ class SoftmaxDual:
                 return False
         return True
 
-    def _move_multiplier(self) -> None:
-        arrays = self._arrays
-        c, h = arrays["sums"].astype(np.float64), arrays["spread"].astype(np.float64)
-        share = 1.0 if self.columns == 1 else 1.0 - 1.0 / self.columns
-        # With nearly all probabilities at 0 or 1 the curvature is no guide: σ alone leads.
-        inverse = share / np.maximum(h, 1e-3 * share / self.sigma)
-        arrays["offsets"][...] += ((self.sigma + inverse) * c).astype(self.dtype)
+    def _move_outer(self) -> None:
+        """Move what stands still within an epoch: the multiplier, and the point of acceleration."""
+        arrays, momentum = self._arrays, self._momentum
+        if self.problem.fit_intercept:
+            base = 0.0 if momentum is None else momentum.base
+            c, h = arrays["sums"].astype(np.float64) - base, arrays["spread"].astype(np.float64)
+            share = 1.0 if self.columns == 1 else 1.0 - 1.0 / self.columns
+            # With nearly all probabilities at 0 or 1 the curvature is no guide: σ alone leads.
+            inverse = share / (self._state.shrink * np.maximum(h, 1e-3 * share / self.sigma))
+            arrays["offsets"][...] += ((self.sigma + inverse) * c).astype(self.dtype)
+        if momentum is not None:
+            mean = self.mean.astype(self.dtype, copy=False)
+            scores, sums = momentum.advance(arrays["weights"], arrays["sums"], mean)
+            # The change concerns x − m: the score of the mean stays.
+            arrays["offsets"][...] -= scores - sums * self.dtype.type(self.constant - self.sigma)
+
+    def _accelerate(self) -> None:
+        self._momentum = _Momentum(self.kappa, self._arrays["weights"], self._arrays["sums"])
+        self._state.shrink = 1.0 / (1.0 + self.kappa)
 
     def _promote(self) -> None:
         """Go on in double precision, from the same dual variables."""
         mu, offsets = self._mu(), self._arrays["offsets"].astype(np.float64)
+        self._momentum = None
         self._allocate(np.dtype(np.float64))
         self._arrays["offsets"][...] = offsets
         self._take_over(mu, self.gap.weights_of(mu))
