@@ -129,3 +129,43 @@ class Coordinates:
     ) -> None: ...
     # The columns, which of them, the order of the visits, active weights, and whether only those count.
     def sweep(self, *columns_and_visits: Any) -> float: ...
+class _SoftmaxDual:
+    negligible: float
+    shrink: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        scale: NDArray[Any],
+        norms: NDArray[Any],
+        mean_dots: NDArray[Any],
+        columns: int,
+        constant: float,
+        weights: NDArray[Any],
+        nu: NDArray[Any],
+        asleep: NDArray[Any],
+        offsets: NDArray[Any],
+        sums: NDArray[Any],
+        spread: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class SoftmaxDualFloat32(_SoftmaxDual): ...
+class SoftmaxDualFloat64(_SoftmaxDual): ...
+
+# The rows, then the weights and where the scores go; or the right side, a range of columns and the sum.
+def padded_scores(*rows_and_arrays: Any) -> None: ...
+def add_padded_transposed(*rows_and_arrays: Any) -> None: ...
+def softmax_rows(
+    scores: NDArray[Any],
+    offsets: NDArray[Any],
+    classes: NDArray[Any],
+    weights: NDArray[Any],
+    columns: int,
+    P: NDArray[Any],
+    /,
+) -> float: ...

@@ -72,6 +72,4 @@ namespace v4 { const KernelSet& kernels(); }
 // The best set this processor runs, or the named one; null if it cannot run the named one.
 const KernelSet* find_kernels(const char* name_or_null);
 
-// The set in use.
-
 }  // namespace separatrix

@@ -203,4 +203,5 @@ NB_MODULE(_hot, m) {
     bind_perceptron<double>(m, "Float64");
     bind_sweep(m);
     bind_coordinate(m);
+    bind_softmax_dual(m);
 }
