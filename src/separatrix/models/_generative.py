@@ -221,20 +221,39 @@ class GenerativeClassifier(IterativeClassifier):
     # Using the fitted model --------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "means_")
+
+    def _check_ready(self) -> None:
         if (reason := getattr(self, "_unready", None)) is not None:
             raise NotFittedError(f"{type(self).__name__} needs more samples before it can predict: {reason}")
-        return hasattr(self, "means_")
+        check_is_fitted(self)
 
     def _log_joint(self, view: DataView) -> Array:
         with np.errstate(divide="ignore"):
             log_priors = np.log(self.priors_.astype(np.float64))
-        return np.asarray(self._log_densities(view) + log_priors.astype(view.dtype))
+        return np.asarray(self._log_densities(view) + log_priors)
 
     def _score_columns(self, view: DataView) -> Array:
         if hasattr(self, "coef_"):
             return np.asarray(super()._score_columns(view))
         joint = self._log_joint(view)
         return joint[:, 1:] - joint[:, :1] if joint.shape[1] == 2 else joint
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores: logarithms of the posteriors up to a common part.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: ``log p(1|x) − log p(0|x)``. More: one column per class; the largest decides.
+        """
+        self._check_ready()
+        return super().decision_function(X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return ``log p(k | x)``, exact also where ``p`` itself underflows.
@@ -286,7 +305,7 @@ class GenerativeClassifier(IterativeClassifier):
         ndarray of shape (n, n_classes)
             Logarithms of the densities; on the subspace of the data where a covariance is singular.
         """
-        check_is_fitted(self)
+        self._check_ready()
         return self._log_densities(view_samples(self, X))
 
     def log_density(self, X: Any) -> Array:
@@ -302,7 +321,7 @@ class GenerativeClassifier(IterativeClassifier):
         ndarray of shape (n,)
             Logarithms of the density.
         """
-        check_is_fitted(self)
+        self._check_ready()
         return log_sum_exp(self._log_joint(view_samples(self, X)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> tuple[Array, Array]:
@@ -322,7 +341,7 @@ class GenerativeClassifier(IterativeClassifier):
         y : ndarray of shape (n,)
             Their labels.
         """
-        check_is_fitted(self)
+        self._check_ready()
         if int(n) != n or n < 0:
             raise ValueError(f"n must be a whole number of samples, not negative; got {n!r}.")
         random = check_random_state(random_state)

@@ -8,26 +8,28 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
 from separatrix.models._generative import GenerativeClassifier, Training
 from separatrix.models._validation import view_samples
-from separatrix.solvers.discriminant import directions_of_covariance, directions_of_means, spectrum
-from separatrix.solvers.gaussian import (
+from separatrix.solvers.covariance import (
     Factor,
     factorise,
     fourth_moments,
+    shrunk,
+    spectrum,
+    standardised_ledoit_wolf,
+    trace_product,
+)
+from separatrix.solvers.discriminant import directions_of_covariance, directions_of_means
+from separatrix.solvers.gaussian import (
+    LOG_2PI,
     full_log_densities,
     linear_rule,
     log_likelihood,
-    root,
     shared_log_densities,
-    shrunk,
-    standardised_ledoit_wolf,
-    trace_product,
     weighted_mean,
 )
 from separatrix.solvers.moments import Moments
@@ -258,7 +260,7 @@ class LinearDiscriminantAnalysis(
                 self.covariance_ = self._pooled(moments, priors, training).astype(dtype)
         else:
             cov = self._pooled(moments, priors, training)
-            factor = factorise(cov, size)
+            factor = factorise(cov, size, own_units=True)
             coef, intercept = linear_rule(means, factor.whitening, log_priors, np.zeros(d))
             self.covariance_ = cov.astype(dtype)
             trace = trace_product(factor, within)
@@ -311,7 +313,7 @@ class LinearDiscriminantAnalysis(
         """
         if self.solver == "lsqr":
             raise NotImplementedError("transform not implemented for 'lsqr' solver (use 'svd' or 'eigen').")
-        check_is_fitted(self)
+        self._check_ready()
         view = view_samples(self, X)
         directions = self.scalings_[:, : self._max_components]
         origin = -(self.xbar_ @ directions) if self.solver == "svd" else 0.0
@@ -321,7 +323,10 @@ class LinearDiscriminantAnalysis(
         return shared_log_densities(view, self.means_, Factor(self.whitening_, float(self.log_det_)))
 
     def _roots(self) -> list[Array]:
-        return [root(self.whitening_)]
+        if hasattr(self, "covariance_") and self.solver != "svd":
+            return [self.covariance_ @ self.whitening_]
+        scatter, n = self._state["scatter"], self._state["weight"].sum()
+        return [(scatter if scatter.ndim == 2 else scatter.sum(axis=0)) / n @ self.whitening_]
 
 
 class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
@@ -359,6 +364,8 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
         Eigenvectors of each covariance, as columns.
     scalings_ : list of ndarray of shape (n_features,)
         Eigenvalues, largest first.
+    whitening_, log_det_ : ndarray of shape (n_classes, n_features, n_features) and (n_classes,)
+        ``W_k`` with ``W_k W_kᵀ = Σ_k⁻¹`` and ``log det Σ_k``, for scores and densities.
     classes_ : ndarray
         The labels, sorted.
     certificate_ : Certificate
@@ -377,6 +384,8 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
 
     scalings_: list[Array]
     rotations_: list[Array]
+    whitening_: Array
+    log_det_: Array
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "eigen"})],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
@@ -418,34 +427,43 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
         return "full"
 
     def _solve(self, moments: Moments, counts: Array, training: Training | None, dtype: Any) -> Certificate:
-        d = moments.mean.shape[1]
         priors = self._check_priors(moments, renormalise=True)
         lonely = np.flatnonzero(counts == 1)
         if lonely.size:
             raise ValueError(
                 f"y has only 1 sample in class {self.classes_[lonely[0]]}, covariance is ill defined. Give "
-                "more samples of it, leave it out, or choose LinearDiscriminantAnalysis, which pools the classes."
+                "more samples of it, leave it out, or choose LinearDiscriminantAnalysis, which pools the "
+                "classes."
             )
+        n_classes, d = moments.mean.shape
+        whitenings, log_dets = np.empty((n_classes, d, d)), np.zeros(n_classes)
         scalings, rotations, covariances, trace = [], [], [], 0.0
         for k, cov in enumerate(self._class_covariances(moments, training)):
             if counts[k] == 0:  # a class that a stream has not met: its prior is 0
-                values, vectors = np.ones(d), np.eye(d)
+                values = np.ones(d)
+                cov = vectors = whitenings[k] = np.eye(d)
             else:
                 values, vectors = spectrum(cov)
-                values = (1.0 - self.reg_param) * values + self.reg_param if self.solver == "svd" else values
+                if self.reg_param and self.solver == "svd":
+                    values = (1.0 - self.reg_param) * values + self.reg_param
+                    cov = (1.0 - self.reg_param) * cov + self.reg_param * np.eye(d)
                 self._check_rank(k, int(np.sum(values > self.tol)), int(counts[k]), d)
-                along = np.einsum("ij,ij->j", vectors, moments.scatter[k] @ vectors)
-                trace += float(np.sum(along / values))
+                # Eigenvectors mix the units of the features; scores go by the factor, which does not.
+                factor = factorise(cov, moments.mean[k])
+                self._check_rank(k, factor.rank, int(counts[k]), d)
+                whitenings[k], log_dets[k] = factor.whitening, factor.log_det
+                trace += trace_product(factor, moments.scatter[k])
             scalings.append(values.astype(dtype))
             rotations.append(vectors.astype(dtype))
             if self.store_covariance:
-                covariances.append(((values * vectors) @ vectors.T).astype(dtype))
+                covariances.append(cov.astype(dtype))
         if self.store_covariance:
             self.covariance_ = covariances
         self.scalings_, self.rotations_ = scalings, rotations
+        self.whitening_, self.log_det_ = whitenings.astype(dtype), log_dets
         self.priors_, self.means_ = priors.astype(dtype), moments.mean.astype(dtype)
         with np.errstate(divide="ignore"):
-            likelihood = log_likelihood(moments, np.log(priors), self._log_dets(), d, trace)
+            likelihood = log_likelihood(moments, np.log(priors), log_dets, d, trace)
         return self._certificate(moments, counts, likelihood)
 
     def _check_rank(self, k: int, rank: int, count: int, d: int) -> None:
@@ -457,9 +475,9 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
         if self.solver == "svd" and count <= d:
             raise np.linalg.LinAlgError(
                 f"The covariance matrix of class {label} is not full rank. When using `solver='svd'` the "
-                f"number of samples in each class should be more than the number of features, but class {label} "
-                f"has {count} samples and {d} features. Try using `solver='eigen'` and setting the parameter "
-                "`shrinkage` for regularization."
+                f"number of samples in each class should be more than the number of features, but class "
+                f"{label} has {count} samples and {d} features. Try using `solver='eigen'` and setting the "
+                "parameter `shrinkage` for regularization."
             )
         remedy = "shrinkage" if self.solver == "eigen" else "reg_param"
         raise np.linalg.LinAlgError(
@@ -468,12 +486,13 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
             "where that is due to small units, scale the features.)"
         )
 
-    def _log_dets(self) -> Array:
-        return np.array([np.log(values.astype(np.float64)).sum() for values in self.scalings_])
+    def _score_columns(self, view: DataView) -> Array:
+        scores = super()._score_columns(view)
+        # As in scikit-learn, the scores of several classes leave out the constant of the densities.
+        return scores + (0.5 * self.n_features_in_ * LOG_2PI if scores.shape[1] > 1 else 0.0)
 
     def _log_densities(self, view: DataView) -> Array:
-        whitenings = [R / np.sqrt(S) for R, S in zip(self.rotations_, self.scalings_, strict=True)]
-        return full_log_densities(view, self.means_, whitenings, self._log_dets())
+        return full_log_densities(view, self.means_, self.whitening_, self.log_det_)
 
     def _roots(self) -> list[Array]:
         return [R * np.sqrt(S) for R, S in zip(self.rotations_, self.scalings_, strict=True)]

@@ -7,31 +7,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
 from separatrix.models._generative import GenerativeClassifier, Training
 from separatrix.models._validation import _shown
+from separatrix.solvers.covariance import Factor, fourth_moments
 from separatrix.solvers.gaussian import (
-    Factor,
+    SingularClassError,
     diagonal_log_densities,
-    factorise,
-    fourth_moments,
+    estimate,
     full_log_densities,
-    ledoit_wolf_amount,
     linear_rule,
     log_likelihood,
-    oas_amount,
-    root,
     shared_log_densities,
-    shrunk,
-    trace_product,
     weighted_mean,
 )
 from separatrix.solvers.moments import Moments
 
-_EPS = float(np.finfo(np.float64).eps)
+
+def _linear(model: Any) -> bool:
+    return bool(model.covariance == "shared")
 
 
 class GaussianClassifier(GenerativeClassifier, LinearClassifier):
@@ -122,6 +120,15 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
         self.priors = priors
         self.divisor = divisor
 
+    # Curved boundaries have no weight vector: the geometry of hyperplanes is there for "shared" only.
+    boundaries = available_if(_linear)(LinearClassifier.boundaries)
+    boundary_offset = available_if(_linear)(LinearClassifier.boundary_offset)
+    densify = available_if(_linear)(LinearClassifier.densify)
+    geometric_margin = available_if(_linear)(LinearClassifier.geometric_margin)
+    project = available_if(_linear)(LinearClassifier.project)
+    signed_distance = available_if(_linear)(LinearClassifier.signed_distance)
+    sparsify = available_if(_linear)(LinearClassifier.sparsify)
+
     def _kind(self) -> str:
         if isinstance(self.shrinkage, str) and self.covariance in ("diagonal", "spherical"):
             raise ValueError(
@@ -142,124 +149,36 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
         priors = self._check_priors(moments, renormalise=False)
         with np.errstate(divide="ignore"):
             log_priors = np.log(priors)
-        solve = {"shared": self._solve_shared, "full": self._solve_full}.get(
-            self.covariance, self._solve_variances
-        )
-        likelihood = solve(moments, log_priors, priors, training, dtype)
-        self.priors_ = priors.astype(dtype)
-        self.means_ = moments.mean.astype(dtype)
-        total = moments.total_weight
-        how = "maximum likelihood" if self.divisor == "ml" and not np.any(self.shrinkage_) else "estimates"
+        fourth = np.zeros_like(moments.weight)
+        if self.shrinkage == "ledoit-wolf" and training is not None:
+            ones = np.ones_like(moments.mean)
+            fourth = fourth_moments(training.view, training.classes, training.weights, moments.mean, ones)
+        try:
+            found = estimate(
+                moments, self.covariance, self.shrinkage, unbiased=self.divisor == "unbiased", fourth=fourth
+            )
+        except SingularClassError as error:
+            raise np.linalg.LinAlgError(
+                f"the covariance of class {_shown(self.classes_[error.number])} is singular: the class "
+                f"{error.why}. Give more samples of it, drop collinear and constant features, set shrinkage "
+                "(for example 0.1; it cannot help a class of one sample), or choose covariance='shared'."
+            ) from None
+        if self.covariance == "shared":
+            assert found.whitening is not None
+            centre = weighted_mean(moments.mean, priors)
+            coef, intercept = linear_rule(moments.mean, found.whitening, log_priors, centre)
+            self.coef_, self.intercept_ = coef.astype(dtype), intercept.astype(dtype)
+        if found.whitening is not None:
+            self.whitening_, self.log_det_ = found.whitening.astype(dtype), np.float64(found.log_det)
+        self.covariance_, self.shrinkage_ = found.covariance.astype(dtype), found.shrinkage
+        self.priors_, self.means_ = priors.astype(dtype), moments.mean.astype(dtype)
+        likelihood = log_likelihood(moments, log_priors, found.log_det, found.rank, found.trace)
+        how = "maximum likelihood" if self.divisor == "ml" and not np.any(found.shrinkage) else "estimates"
         return Certificate(
             status="converged",
             message=f"closed form: {how} from {counts.sum():,} samples of {np.count_nonzero(counts)} classes",
-            primal=-likelihood / total,
+            primal=-likelihood / moments.total_weight,
         )
-
-    def _divisors(self, weight: Any, lost: int) -> Array:
-        """Return what scatter is divided by; where the unbiased divisor is not positive, it is refused."""
-        if self.divisor == "ml":
-            return np.asarray(weight)
-        divisors = np.asarray(weight - lost)
-        if np.any((divisors <= 0) & (np.asarray(weight) > 0)):
-            raise ValueError(
-                f"divisor='unbiased' needs a total weight above {lost}; choose divisor='ml' or give more "
-                "samples."
-            )
-        return divisors
-
-    def _amount(self, cov: Array, n: float, fourth: float) -> float:
-        """Return the amount of shrinkage for a maximum likelihood covariance of ``n`` samples."""
-        if self.shrinkage == "oas":
-            return oas_amount(cov, n)
-        if self.shrinkage == "ledoit-wolf":
-            return ledoit_wolf_amount(cov, n, fourth)
-        return float(self.shrinkage or 0.0)
-
-    def _fourth(self, moments: Moments, training: Training | None) -> Array:
-        if self.shrinkage != "ledoit-wolf" or training is None:
-            return np.zeros_like(moments.weight)
-        ones = np.ones_like(moments.mean)
-        return fourth_moments(training.view, training.classes, training.weights, moments.mean, ones)
-
-    def _solve_shared(
-        self, moments: Moments, log_priors: Array, priors: Array, training: Training | None, dtype: Any
-    ) -> float:
-        n, seen = moments.total_weight, int(np.count_nonzero(moments.weight))
-        scatter = moments.within()
-        divisor = float(self._divisors(np.float64(n), seen))
-        self.shrinkage_ = self._amount(scatter / n, n, float(self._fourth(moments, training).sum()))
-        cov = scatter / divisor
-        if self.shrinkage_:
-            cov = shrunk(cov, self.shrinkage_)
-        factor = factorise(cov, np.abs(moments.mean).max(axis=0))
-        coef, intercept = linear_rule(
-            moments.mean, factor.whitening, log_priors, weighted_mean(moments.mean, priors)
-        )
-        self.covariance_, self.whitening_ = cov.astype(dtype), factor.whitening.astype(dtype)
-        self.log_det_ = np.float64(factor.log_det)
-        self.coef_, self.intercept_ = coef.astype(dtype), intercept.astype(dtype)
-        trace = trace_product(factor, scatter) if self.shrinkage_ else divisor * factor.rank
-        return log_likelihood(moments, log_priors, factor.log_det, factor.rank, trace)
-
-    def _solve_full(
-        self, moments: Moments, log_priors: Array, priors: Array, training: Training | None, dtype: Any
-    ) -> float:
-        n_classes, d = moments.mean.shape
-        divisors = self._divisors(moments.weight, 1)
-        fourth = self._fourth(moments, training)
-        covariances, whitenings = np.empty((n_classes, d, d), dtype), np.empty((n_classes, d, d), dtype)
-        self.shrinkage_, log_dets, trace = np.zeros(n_classes), np.zeros(n_classes), 0.0
-        for k, n in enumerate(moments.weight):
-            if n == 0:  # a class that a stream has not met: its prior is 0, its density does not matter
-                covariances[k] = whitenings[k] = np.eye(d)
-                continue
-            scatter = moments.scatter[k]
-            self.shrinkage_[k] = self._amount(scatter / n, n, fourth[k])
-            cov = shrunk(scatter / divisors[k], self.shrinkage_[k])
-            factor = factorise(cov, moments.mean[k])
-            if factor.rank < d:
-                self._refuse_singular(k, f"has rank {factor.rank} in {d} dimensions")
-            covariances[k], whitenings[k], log_dets[k] = cov, factor.whitening, factor.log_det
-            trace += trace_product(factor, scatter) if self.shrinkage_[k] else divisors[k] * d
-        self.covariance_, self.whitening_, self.log_det_ = covariances, whitenings, log_dets
-        return log_likelihood(moments, log_priors, log_dets, d, trace)
-
-    def _solve_variances(
-        self, moments: Moments, log_priors: Array, priors: Array, training: Training | None, dtype: Any
-    ) -> float:
-        d = moments.mean.shape[1]
-        divisors = self._divisors(moments.weight, 1)
-        self.shrinkage_ = float(self.shrinkage or 0.0)
-        variances = np.ones_like(moments.mean)
-        for k in map(int, np.flatnonzero(moments.weight)):
-            own = moments.scatter[k] / divisors[k]
-            own = np.full(d, own.mean()) if self.covariance == "spherical" else shrunk(own, self.shrinkage_)
-            constant = np.flatnonzero(own <= np.square(8 * _EPS * moments.mean[k]))
-            if constant.size:
-                names = getattr(self, "feature_names_in_", None)
-                where = int(constant[0]) if names is None else repr(str(names[constant[0]]))
-                self._refuse_singular(k, f"does not vary in feature {where}")
-            variances[k] = own
-        self.covariance_ = (variances[:, 0] if self.covariance == "spherical" else variances).astype(dtype)
-        log_dets = np.log(variances).sum(axis=1)
-        trace = float((moments.scatter / variances).sum())
-        return log_likelihood(moments, log_priors, log_dets, d, trace)
-
-    def _refuse_singular(self, k: int, why: str) -> None:
-        raise np.linalg.LinAlgError(
-            f"the covariance of class {_shown(self.classes_[k])} is singular: the class {why}. Give more "
-            "samples of it, drop collinear and constant features, set shrinkage (for example 0.1; it cannot "
-            "help a class of one sample), or choose covariance='shared'."
-        )
-
-    def _dense_coef(self) -> Array:
-        if not hasattr(self, "coef_"):
-            raise TypeError(
-                f"covariance={self.covariance!r} gives curved boundaries, which have no weight vector: "
-                "choose covariance='shared' for distances and projections."
-            )
-        return super()._dense_coef()
 
     def _log_densities(self, view: DataView) -> Array:
         if hasattr(self, "coef_"):
@@ -274,6 +193,6 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
 
     def _roots(self) -> list[Array]:
         if hasattr(self, "whitening_"):
-            matrices = self.whitening_[None] if self.whitening_.ndim == 2 else self.whitening_
-            return [root(W) for W in matrices]
+            roots = self.covariance_ @ self.whitening_
+            return list(roots) if roots.ndim == 3 else [roots]
         return [np.diag(np.sqrt(own)) for own in self._variances()]

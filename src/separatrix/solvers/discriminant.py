@@ -1,4 +1,4 @@
-r"""Discriminant directions and spectra, in the conventions of scikit-learn.
+r"""Discriminant directions, in the conventions of scikit-learn.
 
 With ``W Wᵀ = Σ⁺`` of the covariance within classes, the discriminant directions are ``W V``: the columns of
 ``V`` are the eigenvectors of ``Wᵀ Σ_b W`` (``Σ_b``: covariance between classes), largest eigenvalue first.
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from separatrix.data.view import Array
-from separatrix.solvers.gaussian import Factor
+from separatrix.solvers.covariance import Factor
 
 
 def directions_of_means(
@@ -51,19 +51,3 @@ def directions_of_covariance(between: Array, factor: Factor) -> tuple[Array, Arr
     order = np.argsort(values)[::-1]
     total = values.sum()
     return W @ vectors[:, order], values[order] / total if total else values[order]
-
-
-def spectrum(cov: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, and eigenvectors (columns) of a covariance.
-
-    Features in very different units go by the singular values of ``D L`` (``Σ = D R D``, ``R = L Lᵀ``),
-    whose squares keep small eigenvalues that lie below the rounding error of the largest.
-    """
-    std = np.sqrt(np.maximum(np.diag(cov), 0.0))
-    if std.min() > 0 and std.max() > 1e4 * std.min():
-        lower, failed = linalg.lapack.dpotrf(cov / std / std[:, None], lower=1, clean=1)
-        if not failed:
-            U, sigma, _ = linalg.svd(std[:, None] * lower)
-            return np.square(sigma), U
-    values, vectors = linalg.eigh(cov)
-    return values[::-1], np.ascontiguousarray(vectors[:, ::-1])

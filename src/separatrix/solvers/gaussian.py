@@ -1,11 +1,8 @@
-r"""Gaussian densities: covariances from moments, their factors, and scores.
+r"""Gaussian densities of classes: estimates from moments, scores, log-likelihood.
 
     log N(x; μ, Σ) = −½ ‖Wᵀ(x − μ)‖² − ½ log det Σ − ½ r log 2π,   W Wᵀ = Σ⁺,   r = rank Σ
 
-A covariance ``Σ = D R D`` is factorised through its correlations ``R`` (``D``: standard deviations), so that
-units of 1e-8 and of 1e8 side by side cost no digits. Where ``R`` is regular, ``W = D⁻¹ L⁻ᵀ`` with the
-Cholesky factor ``R = L Lᵀ``; else the eigenvalues of ``R`` tell the rank, and ``W`` belongs to the
-pseudo-inverse, the density being that on the subspace.
+Where ``Σ`` is singular, this is the density on the subspace of the data, with the pseudo-determinant.
 """
 
 from __future__ import annotations
@@ -14,13 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from separatrix.data.view import BLOCK_BYTES, Array, DataView
+from separatrix.data.view import Array, DataView
+from separatrix.solvers.covariance import (
+    EPS,
+    Factor,
+    dense_pieces,
+    factorise,
+    ledoit_wolf_amount,
+    oas_amount,
+    shrunk,
+    trace_product,
+)
 from separatrix.solvers.moments import Moments
 
-_EPS = float(np.finfo(np.float64).eps)
-_LOG_2PI = float(np.log(2.0 * np.pi))
+LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 def weighted_mean(means: Array, shares: Array) -> Array:
@@ -29,139 +34,117 @@ def weighted_mean(means: Array, shares: Array) -> Array:
     return np.asarray(origin + shares @ (means - origin))
 
 
+class SingularClassError(np.linalg.LinAlgError):
+    """The covariance of one class, by number, is singular."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(f"the covariance of class number {number} is singular: the class {why}.")
+        self.number, self.why = number, why
+
+
 @dataclass(frozen=True, eq=False)
-class Factor:
-    """``whitening`` W with ``W Wᵀ = Σ⁺``, of shape (d, r), and the logarithm of the (pseudo-)determinant."""
+class Estimate:
+    """Covariances and what follows from them.
 
-    whitening: Array
-    log_det: float
+    Attributes
+    ----------
+    covariance : ndarray
+        (d, d) for "shared", (K, d, d) for "full", (K, d) for "diagonal", (K,) for "spherical".
+    whitening : ndarray of shape (d, r) or (K, d, d), or None
+        ``W`` with ``W Wᵀ = Σ⁺``, for "shared" and "full".
+    log_det : float or ndarray of shape (K,)
+        Logarithms of the determinants.
+    rank : int
+        Rank of the covariances.
+    shrinkage : float or ndarray of shape (K,)
+        Amounts of shrinkage.
+    trace : float
+        ``Σ_k tr(Σ_k⁺ S_k)``.
+    """
 
-    @property
-    def rank(self) -> int:
-        """Rank of the covariance."""
-        return int(self.whitening.shape[1])
+    covariance: Array
+    whitening: Array | None
+    log_det: Any
+    rank: int
+    shrinkage: Any
+    trace: float
 
 
-def factorise(cov: Array, size: Array | None = None, *, tol: float = 0.0) -> Factor:
-    """Factorise a covariance.
+def estimate(moments: Moments, form: str, shrinkage: Any, *, unbiased: bool, fourth: Array) -> Estimate:
+    """Return the covariances of the classes.
 
     Parameters
     ----------
-    cov : ndarray of shape (d, d)
-        A covariance matrix.
-    size : ndarray of shape (d,) or None
-        Magnitude of the features: one that varies by rounding errors of this size is constant.
-    tol : float
-        Eigenvalues of the correlation matrix up to this are taken for 0; never less than their
-        rounding error.
+    moments : Moments
+        Of the kind that the form needs: "diagonal" for "spherical", else of its name.
+    form : {"shared", "full", "diagonal", "spherical"}
+        Form of the covariances.
+    shrinkage : float, "ledoit-wolf", "oas" or None
+        Amount of shrinkage, or the rule for it.
+    unbiased : bool
+        Whether scatter is divided by the degrees of freedom instead of the weight.
+    fourth : ndarray of shape (K,)
+        ``Σ ‖x_i − μ_k‖⁴`` of each class, for Ledoit and Wolf.
     """
-    d = cov.shape[0]
-    std = np.sqrt(np.maximum(np.diag(cov), 0.0))
-    varies = std > (0.0 if size is None else 8 * _EPS * np.abs(size))
-    if not varies.all():
-        part = factorise(cov[np.ix_(varies, varies)], tol=tol) if varies.any() else None
-        whitening = np.zeros((d, part.rank if part else 0))
-        if part:
-            whitening[varies] = part.whitening
-        return Factor(whitening, part.log_det if part else 0.0)
-    R = cov / std
-    R /= std[:, None]
-    floor = max(tol, 16 * d * _EPS)
-    lower, failed = linalg.lapack.dpotrf(R, lower=1, clean=1)
-    if not failed:
-        # ‖R⁻¹‖₁ bounds 1/λ_min from above; LAPACK's estimate of it is hardly ever 3 times too small.
-        norm = float(np.abs(R).sum(axis=0).max())
-        inverse_condition, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
-        if inverse_condition * norm > 10 * floor:
-            inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
-            log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
-            return Factor(np.ascontiguousarray((inverse / std).T), log_det)
-    values, vectors = linalg.eigh(R)
-    kept = values > max(floor, floor * values[-1])
-    vectors, values = vectors[:, kept], values[kept]
-    if kept.all():
-        log_det = float(np.log(values).sum() + 2.0 * np.log(std).sum())
-        return Factor(vectors / np.sqrt(values) / std[:, None], log_det)
-    # Σ = B Bᵀ = Q T Tᵀ Qᵀ, so that Σ⁺ = Q T⁻ᵀ T⁻¹ Qᵀ in the features' own units.
-    Q, T = linalg.qr(std[:, None] * vectors * np.sqrt(values), mode="economic")
-    whitening = linalg.solve_triangular(T, Q.T).T
-    return Factor(np.ascontiguousarray(whitening), 2.0 * float(np.log(np.abs(np.diag(T))).sum()))
+
+    def amount(cov: Array, n: float, q: float) -> float:
+        if shrinkage == "oas":
+            return oas_amount(cov, n)
+        return ledoit_wolf_amount(cov, n, q) if shrinkage == "ledoit-wolf" else float(shrinkage or 0.0)
+
+    if form == "shared":
+        n = moments.total_weight
+        divisor = _divisor(n, int(np.count_nonzero(moments.weight)), unbiased)
+        scatter = moments.within()
+        a = amount(scatter / n, n, float(fourth.sum()))
+        cov = shrunk(scatter / divisor, a)
+        factor = factorise(cov, np.abs(moments.mean).max(axis=0))
+        trace = trace_product(factor, scatter) if a else divisor * factor.rank
+        return Estimate(cov, factor.whitening, factor.log_det, factor.rank, a, trace)
+    divisors = [_divisor(n, 1, unbiased) for n in moments.weight]
+    if form == "full":
+        return _estimate_full(moments, divisors, amount, fourth)
+    n_classes, d = moments.mean.shape
+    # A class that a stream has not met has prior 0: its density does not matter.
+    variances = np.ones((n_classes, d))
+    a = float(shrinkage or 0.0)
+    for k in map(int, np.flatnonzero(moments.weight)):
+        own = moments.scatter[k] / divisors[k]
+        variances[k] = own.mean() if form == "spherical" else shrunk(own, a)
+        constant = np.flatnonzero(variances[k] <= np.square(8 * EPS * moments.mean[k]))
+        if constant.size:
+            raise SingularClassError(k, f"does not vary in feature {constant[0]}")
+    trace = float((moments.scatter / variances).sum())
+    log_dets = np.log(variances).sum(axis=1)
+    return Estimate(variances[:, 0] if form == "spherical" else variances, None, log_dets, d, a, trace)
 
 
-def root(whitening: Array) -> Array:
-    """Return ``A`` with ``A Aᵀ = Σ`` and ``Wᵀ A = 1``, of the shape of W."""
-    Q, T = linalg.qr(np.asarray(whitening, dtype=np.float64), mode="economic")
-    return np.asarray(linalg.solve_triangular(T, Q.T).T)
+def _estimate_full(moments: Moments, divisors: list[float], amount: Any, fourth: Array) -> Estimate:
+    n_classes, d = moments.mean.shape
+    covariances, whitenings = np.empty((n_classes, d, d)), np.empty((n_classes, d, d))
+    covariances[:] = whitenings[:] = np.eye(d)
+    amounts, log_dets, trace = np.zeros(n_classes), np.zeros(n_classes), 0.0
+    for k in map(int, np.flatnonzero(moments.weight)):
+        n, scatter = float(moments.weight[k]), moments.scatter[k]
+        a = amounts[k] = amount(scatter / n, n, float(fourth[k]))
+        covariances[k] = shrunk(scatter / divisors[k], a)
+        factor = factorise(covariances[k], moments.mean[k])
+        if factor.rank < d:
+            raise SingularClassError(k, f"has rank {factor.rank} in {d} dimensions")
+        whitenings[k], log_dets[k] = factor.whitening, factor.log_det
+        trace += trace_product(factor, scatter) if a else divisors[k] * d
+    return Estimate(covariances, whitenings, log_dets, d, amounts, trace)
 
 
-def shrunk(cov: Array, amount: float) -> Array:
-    """Return ``(1 − a) Σ + a (tr Σ/d) 1``; variances alone (one axis) shrink towards their mean."""
-    out = (1.0 - amount) * cov
-    if cov.ndim == 1:
-        return np.asarray(out + amount * cov.mean())
-    out.flat[:: cov.shape[0] + 1] += amount * np.trace(cov) / cov.shape[0]
-    return np.asarray(out)
-
-
-def oas_amount(cov: Array, n: float) -> float:
-    """Return the oracle approximating shrinkage of a covariance of ``n`` samples.
-
-    Chen, Wiesel, Eldar and Hero (2010), equation 23, without its factor ``2/d``, as in scikit-learn.
-    """
-    d = cov.shape[0]
-    if d == 1:
-        return 0.0
-    mean_square, level = float(np.mean(np.square(cov))), float(np.trace(cov) / d) ** 2
-    denominator = (n + 1.0) * (mean_square - level / d)
-    return 1.0 if denominator <= 0 else min((mean_square + level) / denominator, 1.0)
-
-
-def ledoit_wolf_amount(cov: Array, n: float, fourth: float) -> float:
-    """Return the shrinkage of Ledoit and Wolf (2004) for ``n`` samples with ``Σ ‖x_i − μ‖⁴ = fourth``."""
-    d = cov.shape[0]
-    if d == 1:
-        return 0.0
-    square = float(np.square(cov).sum())
-    level = float(np.trace(cov)) / d
-    beta = (fourth / n - square) / (d * n)
-    delta = (square - d * level**2) / d
-    beta = min(beta, delta)
-    return 0.0 if beta <= 0 else beta / delta
-
-
-def standardised_ledoit_wolf(cov: Array, scale: Array, n: float, fourth: float) -> Array:
-    """Return the covariance shrunk by Ledoit and Wolf in units of the features' standard deviations."""
-    R = cov / scale / scale[:, None]
-    return np.asarray(shrunk(R, ledoit_wolf_amount(R, n, fourth)) * scale * scale[:, None])
-
-
-def fourth_moments(
-    view: DataView, classes: Array, weights: Array | None, means: Array, scales: Array
-) -> Array:
-    """Return ``Σ_i s_i (Σ_j ((x_ij − μ_kj)/σ_kj)²)²`` over the samples of each class ``k``."""
-    n_classes = means.shape[0]
-
-    def part(rows: slice, block: Any) -> Array:
-        total = np.zeros(n_classes)
-        for piece, X in dense_pieces(block):
-            c = classes[rows][piece]
-            s = np.ones(c.shape[0]) if weights is None else weights[rows][piece]
-            Z = (X - means[c]) / scales[c]
-            total += np.bincount(c, weights=s * np.square(np.einsum("ij,ij->i", Z, Z)), minlength=n_classes)
-        return total
-
-    return np.asarray(view.map_sum(part))
-
-
-def dense_pieces(block: Any) -> Any:
-    """Yield a block in dense pieces of bounded size, with their rows."""
-    if not hasattr(block, "tocsr"):
-        yield slice(0, block.shape[0]), block
-        return
-    step = max(1, BLOCK_BYTES // (8 * max(1, block.shape[1])))
-    for begin in range(0, block.shape[0], step):
-        rows = slice(begin, min(begin + step, block.shape[0]))
-        yield rows, block[rows].toarray()
+def _divisor(weight: float, lost: int, unbiased: bool) -> float:
+    if not unbiased or weight == 0:
+        return float(weight)
+    if weight <= lost:
+        raise ValueError(
+            f"divisor='unbiased' needs a weight above {lost}, but the samples weigh {weight:g} in all: give "
+            "more samples or choose divisor='ml'."
+        )
+    return float(weight - lost)
 
 
 def linear_rule(means: Array, directions: Array, log_priors: Array, centre: Array) -> tuple[Array, Array]:
@@ -185,7 +168,7 @@ def shared_log_densities(view: DataView, means: Array, factor: Factor) -> Array:
     centre = means.mean(axis=0)
     W = factor.whitening.astype(view.dtype, copy=False)
     M = (means - centre) @ factor.whitening
-    out = np.empty((view.shape[0], means.shape[0]), dtype=view.dtype)
+    out = np.empty((view.shape[0], means.shape[0]))
     centre, M = centre.astype(view.dtype), M.astype(view.dtype)
 
     def part(rows: slice, block: Any) -> int:
@@ -199,13 +182,13 @@ def shared_log_densities(view: DataView, means: Array, factor: Factor) -> Array:
 
     view.map_sum(part)
     out *= -0.5
-    out -= 0.5 * (factor.log_det + factor.rank * _LOG_2PI)
+    out -= 0.5 * (factor.log_det + factor.rank * LOG_2PI)
     return out
 
 
 def full_log_densities(view: DataView, means: Array, whitenings: Any, log_dets: Array) -> Array:
     """Return ``log N(x; μ_k, Σ_k)`` of each row and class."""
-    out = np.empty((view.shape[0], means.shape[0]), dtype=view.dtype)
+    out = np.empty((view.shape[0], means.shape[0]))
     means = means.astype(view.dtype, copy=False)
     whitenings = [W.astype(view.dtype, copy=False) for W in whitenings]
 
@@ -219,7 +202,7 @@ def full_log_densities(view: DataView, means: Array, whitenings: Any, log_dets: 
 
     view.map_sum(part)
     out *= -0.5
-    out -= (0.5 * (log_dets + means.shape[1] * _LOG_2PI)).astype(view.dtype)
+    out -= 0.5 * (log_dets + means.shape[1] * LOG_2PI)
     return out
 
 
@@ -227,10 +210,10 @@ def diagonal_log_densities(view: DataView, means: Array, variances: Array) -> Ar
     """Return ``log N(x; μ_k, diag σ_k²)`` of each row and class; CSR rows stay sparse."""
     dtype = view.dtype
     precision = 1.0 / variances
-    constant = -0.5 * (np.log(variances).sum(axis=1) + means.shape[1] * _LOG_2PI)
+    constant = -0.5 * (np.log(variances).sum(axis=1) + means.shape[1] * LOG_2PI)
     # (x − μ)² p = μ² p + x (x − 2 μ) p: an unstored 0 adds only the first term.
     at_zero = np.einsum("kj,kj->k", np.square(means), precision)
-    out = np.empty((view.shape[0], means.shape[0]), dtype=dtype)
+    out = np.empty((view.shape[0], means.shape[0]))
     scales, centres = np.sqrt(precision).astype(dtype), means.astype(dtype, copy=False)
 
     def part(rows: slice, block: Any) -> int:
@@ -268,10 +251,5 @@ def log_likelihood(
     ``traces`` is ``Σ_k tr(Σ_k⁺ S_k)``.
     """
     seen = moments.weight > 0
-    each = np.asarray(log_priors - 0.5 * (log_dets + np.asarray(ranks) * _LOG_2PI))
+    each = np.asarray(log_priors - 0.5 * (log_dets + np.asarray(ranks) * LOG_2PI))
     return float(moments.weight[seen] @ each[seen] - 0.5 * traces)
-
-
-def trace_product(factor: Factor, scatter: Array) -> float:
-    """Return ``tr(Σ⁺ S)``."""
-    return float(np.sum((scatter @ factor.whitening) * factor.whitening))
