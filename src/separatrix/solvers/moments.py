@@ -17,7 +17,6 @@ by the same formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +90,8 @@ class Moments:
                 f"moments of kind {self.kind!r} and shape {self.mean.shape} do not merge with those of kind "
                 f"{other.kind!r} and shape {other.mean.shape}."
             )
-        total = self.weight + other.weight
-        share = np.divide(other.weight, total, out=np.zeros_like(total), where=total > 0)
-        delta = (other.mean - self.mean) + (other.rest - self.rest)
-        factor = self.weight * share
         self.scatter += other.scatter
+        factor, delta = self._join(other.weight, other.mean, other.rest)
         both = np.flatnonzero(factor)
         if self.kind == "diagonal":
             self.scatter[both] += factor[both, None] * np.square(delta[both])
@@ -105,14 +101,22 @@ class Moments:
         elif both.size:
             spread = delta[both] * np.sqrt(factor[both])[:, None]
             self.scatter += spread.T @ spread
-        step = self.rest + delta * share[:, None]
-        mean = self.mean + step
-        moved = mean - self.mean
-        rest = (self.mean - (mean - moved)) + (step - moved)
-        new = (self.weight == 0)[:, None]
-        self.mean, self.rest = np.where(new, other.mean, mean), np.where(new, other.rest, rest)
-        self.weight = total
         return self
+
+    def _join(self, weight: Array, mean: Array, rest: Array) -> tuple[Array, Array]:
+        """Move weights and means; return ``w_a w_b/(w_a + w_b)`` and ``δ`` of each class for the scatter."""
+        total = self.weight + weight
+        share = np.divide(weight, total, out=np.zeros_like(total), where=total > 0)
+        delta = (mean - self.mean) + (rest - self.rest)
+        factor = self.weight * share
+        step = self.rest + delta * share[:, None]
+        moved_mean = self.mean + step
+        moved = moved_mean - self.mean
+        lost = (self.mean - (moved_mean - moved)) + (step - moved)
+        new = (self.weight == 0)[:, None]
+        self.mean, self.rest = np.where(new, mean, moved_mean), np.where(new, rest, lost)
+        self.weight = total
+        return factor, delta
 
     @property
     def total_weight(self) -> float:
@@ -186,54 +190,66 @@ def class_moments(
     if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
         return _class_by_class(view, numbers, n_classes, weights)
 
-    def part(rows: slice, block: Any) -> Moments:
+    def add(total: Moments, rows: slice, block: Any) -> Moments:
         s = None if weights is None else weights[rows]
         if not hasattr(block, "tocsr"):
-            return _dense_moments(block, numbers[rows], n_classes, s, kind)
-        if kind == "diagonal":
-            return _sparse_diagonal(block, numbers[rows], n_classes, s)
-        total = Moments.empty(n_classes, d, kind)
-        step = max(1, BLOCK_BYTES // (8 * max(1, d)))
-        for begin in range(0, block.shape[0], step):
-            piece = slice(begin, begin + step)
-            own = None if s is None else s[piece]
-            total += _dense_moments(block[piece].toarray(), numbers[rows][piece], n_classes, own, kind)
+            _add_dense(total, block, numbers[rows], s)
+        elif kind == "diagonal":
+            total += _sparse_diagonal(block, numbers[rows], n_classes, s)
+        else:
+            step = max(1, BLOCK_BYTES // (8 * max(1, d)))
+            for begin in range(0, block.shape[0], step):
+                piece = slice(begin, begin + step)
+                own = None if s is None else s[piece]
+                _add_dense(total, block[piece].toarray(), numbers[rows][piece], own)
         return total
 
-    moments = view.map_sum(part)
-    return Moments.empty(n_classes, d, kind) if moments is None else moments
+    return view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
 
 
-def _dense_moments(
-    block: Array, classes: Array, n_classes: int, weights: Array | None, kind: str
-) -> Moments:
-    """Return the moments of a few rows: sorted by class, centred, multiplied."""
+def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
+    """Add a few rows to the moments: sort them by class, centre them, multiply."""
     if weights is not None and not np.all(weights):
         counted = np.flatnonzero(weights)
         block, classes, weights = block[counted], classes[counted], weights[counted]
+    n_classes, d = total.mean.shape
     order = np.argsort(classes, kind="stable")
-    X = block.take(order, axis=0).astype(np.float64, copy=False)
     s = None if weights is None else weights[order]
     counts = np.bincount(classes, minlength=n_classes)
     ends = np.cumsum(counts)
-    part = Moments.empty(n_classes, X.shape[1], kind)
-    for k in np.flatnonzero(counts):
+    present = np.flatnonzero(counts)
+    # Room for one more row per class: what the class mean moves adds to the scatter like a sample.
+    n = order.shape[0]
+    X = np.empty((n + present.size, d))
+    if block.dtype == X.dtype:
+        np.take(block, order, axis=0, out=X[:n], mode="clip")
+    else:
+        X[:n] = block[order]
+    weight, mean, rest = np.zeros(n_classes), np.zeros((n_classes, d)), np.zeros((n_classes, d))
+    for k in present:
         rows = slice(ends[k] - counts[k], ends[k])
         Xk = X[rows]
-        part.weight[k] = counts[k] if s is None else s[rows].sum()
-        shares = np.full(counts[k], 1.0 / counts[k]) if s is None else s[rows] / part.weight[k]
-        part.mean[k] = shares @ Xk
-        Xk -= part.mean[k]
-        part.rest[k] = shares @ Xk
+        weight[k] = counts[k] if s is None else s[rows].sum()
+        shares = np.full(counts[k], 1.0 / counts[k]) if s is None else s[rows] / weight[k]
+        np.matmul(shares, Xk, out=mean[k])
+        Xk -= mean[k]
+        np.matmul(shares, Xk, out=rest[k])
         if s is not None:
             Xk *= np.sqrt(s[rows])[:, None]
-        if kind == "full":
-            np.matmul(Xk.T, Xk, out=part.scatter[k])
-        elif kind == "diagonal":
-            np.einsum("ij,ij->j", Xk, Xk, out=part.scatter[k])
-    if kind == "shared":
-        np.matmul(X.T, X, out=part.scatter)
-    return part
+        if total.kind == "full":
+            total.scatter[k] += Xk.T @ Xk
+        elif total.kind == "diagonal":
+            total.scatter[k] += np.einsum("ij,ij->j", Xk, Xk)
+    factor, delta = total._join(weight, mean, rest)
+    X[n:] = delta[present] * np.sqrt(factor[present])[:, None]
+    if total.kind == "shared":
+        # NumPy sees a matrix times itself and does half the work.
+        total.scatter += X.T @ X
+    elif total.kind == "full":
+        for k, moved in zip(present, X[n:], strict=True):
+            total.scatter[k] += np.outer(moved, moved)
+    else:
+        total.scatter[present] += np.square(X[n:])
 
 
 def _sparse_diagonal(block: Any, classes: Array, n_classes: int, weights: Array | None) -> Moments:
@@ -270,11 +286,13 @@ class _Chosen(DataView):
         self.shape = (rows.shape[0], view.shape[1])
         self.dtype = view.dtype
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def parts(self) -> list[slice]:
         step = max(_ROWS, BLOCK_BYTES // (self.dtype.itemsize * max(1, self.shape[1])))
-        for begin in range(0, self.shape[0], step):
-            rows = slice(begin, min(begin + step, self.shape[0]))
-            yield rows, self.view.take(self.rows[rows])
+        n = self.shape[0]
+        return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
+
+    def read(self, rows: slice) -> Any:
+        return self.view.take(self.rows[rows])
 
     def take(self, rows: Array) -> Any:
         return self.view.take(self.rows[rows])
