@@ -26,8 +26,10 @@ from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
 #: Most bytes of the scatter matrices; beyond, a model needs another covariance.
 LARGEST_SCATTER = 1 << 30
-#: Rows of a large class that are centred and multiplied at a time, at least.
-_ROWS = 512
+#: Most bytes of the rows that are centred and multiplied at a time.
+_PIECE_BYTES = 32 << 20
+#: Features from which larger blocks pay.
+_WIDE = 256
 KINDS = ("shared", "full", "diagonal")
 
 
@@ -58,7 +60,7 @@ class Moments:
     >>> X, y = np.array([[1.0, 0.0], [3.0, 2.0], [5.0, 5.0]]), np.array([0, 0, 1])
     >>> whole = class_moments(DenseView(X), y, 2)
     >>> parts = class_moments(DenseView(X[:1]), y[:1], 2) + class_moments(DenseView(X[1:]), y[1:], 2)
-    >>> whole.mean.tolist(), parts.scatter.tolist()
+    >>> whole.mean.tolist(), parts.scatter.round(12).tolist()
     ([[2.0, 1.0], [5.0, 5.0]], [[2.0, 2.0], [2.0, 2.0]])
     """
 
@@ -197,14 +199,22 @@ def class_moments(
         elif kind == "diagonal":
             total += _sparse_diagonal(block, numbers[rows], n_classes, s)
         else:
-            step = max(1, BLOCK_BYTES // (8 * max(1, d)))
+            step = _rows_at_a_time(d)
             for begin in range(0, block.shape[0], step):
                 piece = slice(begin, begin + step)
                 own = None if s is None else s[piece]
                 _add_dense(total, block[piece].toarray(), numbers[rows][piece], own)
         return total
 
+    if kind == "shared" and d >= _WIDE and not hasattr(view.read(slice(0, 1)), "tocsr"):
+        view = _Coarse(view)
     return view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
+
+
+def _rows_at_a_time(d: int) -> int:
+    """Return a number of rows whose product is worth writing a matrix of ``d × d``."""
+    row = 8 * max(1, d)
+    return max(1, min(max(BLOCK_BYTES // row, 3 * d), _PIECE_BYTES // row))
 
 
 def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
@@ -278,6 +288,27 @@ def _sparse_diagonal(block: Any, classes: Array, n_classes: int, weights: Array 
     return part
 
 
+def _neighbours(shape: tuple[int, int]) -> list[slice]:
+    n, step = shape[0], _rows_at_a_time(shape[1])
+    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
+
+
+class _Coarse(DataView):
+    """Another view in larger blocks: every block adds a ``d × d`` matrix to the scatter."""
+
+    def __init__(self, view: DataView) -> None:
+        self.view, self.shape, self.dtype = view, view.shape, view.dtype
+
+    def parts(self) -> list[slice]:
+        return _neighbours(self.shape)
+
+    def read(self, rows: slice) -> Any:
+        return self.view.read(rows)
+
+    def take(self, rows: Array) -> Any:
+        return self.view.take(rows)
+
+
 class _Chosen(DataView):
     """Some rows of another view."""
 
@@ -287,9 +318,7 @@ class _Chosen(DataView):
         self.dtype = view.dtype
 
     def parts(self) -> list[slice]:
-        step = max(_ROWS, BLOCK_BYTES // (self.dtype.itemsize * max(1, self.shape[1])))
-        n = self.shape[0]
-        return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
+        return _neighbours(self.shape)
 
     def read(self, rows: slice) -> Any:
         return self.view.take(self.rows[rows])
