@@ -101,11 +101,15 @@ class GenerativeClassifier(IterativeClassifier):
             )
         self._forget()
         self.classes_ = classes
-        context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
+        # Without callbacks no context is opened: it costs more than a small fit.
+        context = None
+        if getattr(self, "_skl_callbacks", None):
+            context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
         view = view_of(X)
         moments = class_moments(view, numbers, len(classes), weights, kind=self._kind())
         self._finish(moments, counts, Training(view, numbers, weights), view.dtype, begin)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

@@ -16,6 +16,7 @@ from separatrix.models._generative import GenerativeClassifier, Training
 from separatrix.models._validation import view_samples
 from separatrix.solvers.covariance import (
     Factor,
+    factor_of_spectrum,
     factorise,
     fourth_moments,
     shrunk,
@@ -448,11 +449,11 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
                     values = (1.0 - self.reg_param) * values + self.reg_param
                     cov = (1.0 - self.reg_param) * cov + self.reg_param * np.eye(d)
                 self._check_rank(k, int(np.sum(values > self.tol)), int(counts[k]), d)
-                # Eigenvectors mix the units of the features; scores go by the factor, which does not.
-                factor = factorise(cov, moments.mean[k])
+                factor = factor_of_spectrum(cov, values, vectors, moments.mean[k])
                 self._check_rank(k, factor.rank, int(counts[k]), d)
                 whitenings[k], log_dets[k] = factor.whitening, factor.log_det
-                trace += trace_product(factor, moments.scatter[k])
+                plain = not (self.reg_param or self.shrinkage or self.covariance_estimator)
+                trace += moments.weight[k] * d if plain else trace_product(factor, moments.scatter[k])
             scalings.append(values.astype(dtype))
             rotations.append(vectors.astype(dtype))
             if self.store_covariance:

@@ -75,7 +75,7 @@ def factorise(
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
             return Factor(np.ascontiguousarray((inverse / std).T), log_det)
-    values, vectors = linalg.eigh(R)
+    values, vectors = np.linalg.eigh(R)
     kept = values > max(floor, floor * values[-1])
     vectors, values = vectors[:, kept], values[kept]
     if kept.all():
@@ -175,5 +175,18 @@ def spectrum(cov: Array) -> tuple[Array, Array]:
         if not failed:
             U, sigma, _ = linalg.svd(std[:, None] * lower)
             return np.square(sigma), U
-    values, vectors = linalg.eigh(cov)
+    values, vectors = np.linalg.eigh(cov)
     return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
+
+
+def factor_of_spectrum(cov: Array, values: Array, vectors: Array, size: Array) -> Factor:
+    """Return the factor by the eigenvectors where they will do, else by :func:`factorise`.
+
+    Eigenvectors mix the units of the features: between very different ones, or with eigenvalues near
+    rounding error, they lose digits that correlations keep.
+    """
+    variances = np.diag(cov)
+    even = variances.max() <= 1e4 * variances.min()
+    if even and values[-1] > 1e-8 * values[0] and variances.min() > np.square(EPS * size).max():
+        return Factor(vectors / np.sqrt(values), float(np.log(values).sum()))
+    return factorise(cov, size)
