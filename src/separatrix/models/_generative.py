@@ -27,7 +27,7 @@ from separatrix.models._validation import (
     sample_weights,
     view_samples,
 )
-from separatrix.solvers.gaussian import log_posterior, log_sum_exp
+from separatrix.solvers.gaussian import log_posterior, log_sum_exp, posterior
 from separatrix.solvers.moments import Moments, class_moments
 
 
@@ -294,7 +294,7 @@ class GenerativeClassifier(IterativeClassifier):
         f = self.decision_function(X)
         if f.ndim == 1:
             return np.column_stack([expit(-f), expit(f)])
-        return np.asarray(np.exp(log_posterior(f)))
+        return posterior(f)
 
     def class_log_density(self, X: Any) -> Array:
         """Return ``log p(x | k)`` of each sample and class.

@@ -238,6 +238,14 @@ def log_sum_exp(scores: Array) -> Array:
         return np.asarray(finite + np.log(np.exp(scores - finite[:, None]).sum(axis=1)))
 
 
+def posterior(scores: Array) -> Array:
+    """Return ``p(k | x)`` from scores that are right up to a constant per row."""
+    p = scores - scores.max(axis=1)[:, None]
+    np.exp(p, out=p)
+    p /= p.sum(axis=1)[:, None]
+    return np.asarray(p)
+
+
 def log_posterior(scores: Array) -> Array:
     """Return ``log p(k | x)`` from scores that are right up to a constant per row."""
     return np.asarray(scores - log_sum_exp(scores)[:, None])
