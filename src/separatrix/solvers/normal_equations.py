@@ -1,0 +1,289 @@
+r"""Least squares by normal equations, primal and dual.
+
+Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.moments`)
+are all that the problem needs of the data, since the targets are coded classes:
+
+    S = S_within + Σ_k w_k (μ_k − μ)(μ_k − μ)ᵀ,     R = Σ_k w_k (μ_k − μ)(t_k − t̄)ᵀ
+
+Dual, for fewer samples than features: with the weighted centred rows ``A = √s (x − μ)``,
+
+    (A Aᵀ + α I) v = √s (T − t̄),      W = Aᵀ v
+
+which is the shortest solution for ``α → 0``. Centred rows are dependent (``√s`` is in the null
+space), so ``τ u uᵀ`` with ``u ∝ √s`` is added, which changes no solution.
+
+Both are scaled to a unit diagonal, so the units of features do not matter, and factorised by Cholesky.
+The solution is corrected with residuals computed from the data (iterative refinement) until the
+correction is negligible. Where the condition is too bad for that, or the rank in doubt, the
+orthogonal route takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from separatrix.data.view import Array
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.regression import Regression, judge
+from separatrix.solvers.moments import class_moments
+from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
+
+#: Reciprocal condition (of the squared problem) from which refinement surely converges.
+_WELL = 1e-11
+#: Most corrections.
+_ROUNDS = 5
+#: Mean of a column, in units of its spread, from which samples are centred before they are judged.
+_FAR = 100.0
+#: Bytes of the rows that are multiplied with each other at a time in the dual form.
+_PANEL_BYTES = 32 << 20
+
+
+class _Cholesky:
+    """``M ≈ D L Lᵀ D`` with ``D`` the root of the diagonal; tells whether it can be trusted."""
+
+    def __init__(self, M: Array, free: Array | None = None) -> None:
+        """Factorise ``M``, which is overwritten; rows in ``free`` are left out of it."""
+        diagonal = np.einsum("ii->i", M)
+        if free is not None and free.any():
+            M[free] = 0.0
+            M[:, free] = 0.0
+            diagonal[free] = 1.0
+        self.free = free
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.scale = 1.0 / np.sqrt(diagonal)
+        self.sound = bool(np.all(np.isfinite(self.scale)))
+        if not self.sound:
+            return
+        M *= self.scale
+        M *= self.scale[:, None]
+        norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
+        # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
+        self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
+        self.sound = info == 0
+        if self.sound:
+            self.sound = lapack.dpocon(self.factor, norm, uplo="L")[0] >= _WELL
+
+    def solve(self, B: Array) -> Array:
+        """Return ``M⁻¹ B``."""
+        solved = lapack.dpotrs(self.factor, B * self.scale[:, None], lower=1)[0] * self.scale[:, None]
+        if self.free is not None:
+            solved[self.free] = 0.0
+        return np.asarray(solved)
+
+
+class _Direct(Orthogonal):
+    """A closed form with refinement, and the orthogonal route where that is not safe."""
+
+    own = ""
+
+    def __init__(self, problem: Regression) -> None:
+        super().__init__(problem)
+        self.fell_back = False
+
+    def _start(self) -> bool:
+        """Factorise and set the weights; return whether the factors can be trusted."""
+        raise NotImplementedError
+
+    def _size(self, W: Array) -> float:
+        """Return the largest weight, in units in which features compare."""
+        return float(np.abs(W * self.scale[:, None]).max(initial=0.0))
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Solve, then correct until corrections are negligible."""
+        if self._start():
+            self.description = self.own
+        else:
+            self.fell_back = True
+            self.solve()
+        negligible = 1e-6 if self.problem.view.dtype == np.float32 else 1e-10
+        last = np.inf
+        for round_ in range(_ROUNDS):
+            delta, self.gap = self._correct()
+            share = self._size(delta) / max(self._size(self.W), np.finfo(np.float64).tiny)
+            done = share <= negligible or share > 0.5 * last or round_ == _ROUNDS - 1
+            yield Step(
+                {"objective": self.objective, "relative_gap": self.relative(self.gap)},
+                0.0,
+                "converged" if done else None,
+            )
+            last = share
+            self.W = self.W + delta
+
+
+class Primal(_Direct):
+    """Normal equations in the features."""
+
+    own = "the normal equations"
+
+    def _start(self) -> bool:
+        p = self.problem
+        n, d = p.view.shape
+        one_per_class = p.targets.shape[0] <= p.columns + 1
+        K = p.targets.shape[0] if one_per_class else 1
+        classes = p.classes if one_per_class else np.zeros(n, dtype=np.int8)
+        moments = class_moments(p.view, classes, K, p.weights)
+        weight, centre = moments.weight, moments.total_mean
+        # The means carry more digits than a double has; their differences must not lose them.
+        spread = (moments.mean - centre) + moments.rest
+        spread[weight == 0] = 0.0
+        rest = weight @ spread / p.total
+        if p.fit_intercept:
+            self.mean, spread = centre, spread - rest
+        else:
+            spread = moments.mean + moments.rest
+        rows = np.sqrt(weight)[:, None] * spread
+        self.scatter = moments.scatter
+        self.scatter += rows.T @ rows
+        variance = np.einsum("ii->i", self.scatter).copy()
+        length = np.sqrt(p.total) * np.abs(centre)
+        self.scale, self.constant = column_scale(variance, length, p)
+        self.shift = p.fit_intercept and bool(np.any(length > _FAR * self.scale))
+        if one_per_class:
+            R = spread.T @ (weight[:, None] * p.centred_targets)
+        else:
+            R = judge(p, self.W, p.target_mean, self.mean, shift=self.shift).gradient
+        self._cholesky: dict[float, _Cholesky] = {}
+        alphas = np.unique(p.alpha)
+        for alpha in alphas:
+            M = self.scatter if len(alphas) == 1 else self.scatter.copy()
+            np.einsum("ii->i", M)[:] += alpha
+            factor = _Cholesky(M, self.constant)
+            if not factor.sound:
+                return False
+            self._cholesky[float(alpha)] = factor
+        del self.scatter
+        self.W = self._solve(R)
+        return True
+
+    def _solve(self, R: Array) -> Array:
+        if len(self._cholesky) == 1:
+            return next(iter(self._cholesky.values())).solve(R)
+        W = np.empty_like(R)
+        for alpha, factor in self._cholesky.items():
+            columns = self.problem.alpha == alpha
+            W[:, columns] = factor.solve(R[:, columns])
+        return W
+
+    def _inverse(self, gradient: Array) -> Array:
+        return super()._inverse(gradient) if self.fell_back else self._solve(gradient)
+
+
+class Dual(_Direct):
+    """Normal equations in the samples."""
+
+    own = "the normal equations in dual form"
+
+    def _start(self) -> bool:
+        p = self.problem
+        n, d = p.view.shape
+        self.kept = np.arange(n) if p.weights is None else np.flatnonzero(p.weights > 0)
+        self.root = np.ones(n) if p.weights is None else np.sqrt(p.weights[self.kept])
+        self.scale = np.ones(d)
+        self.shift = p.fit_intercept
+        if p.fit_intercept:
+            s = np.ones(n) if p.weights is None else p.weights
+            self.mean = np.asarray(p.view.transposed(s[:, None])[:, 0] / p.total, dtype=np.float64)
+        K = self._gram()
+        u = self.root / np.linalg.norm(self.root)
+        if p.fit_intercept:
+            K += np.mean(np.einsum("ii->i", K)) * np.outer(u, u)
+        Z = self.root[:, None] * p.centred_targets[p.classes[self.kept]]
+        self._dual: dict[float, _Cholesky | _Eigen] = {}
+        alphas = np.unique(p.alpha)
+        V = np.empty_like(Z)
+        for alpha in alphas:
+            M = K.copy()
+            np.einsum("ii->i", M)[:] += alpha
+            factor: _Cholesky | _Eigen = _Cholesky(M)
+            if not factor.sound:
+                if n * d <= LARGEST_WIDE:
+                    return False
+                factor = _Eigen(K, float(alpha))
+            columns = p.alpha == alpha
+            self._dual[float(alpha)] = factor
+            V[:, columns] = factor.solve(Z[:, columns])
+        self.W = self._spread(V)
+        return True
+
+    def _panels(self) -> Iterator[tuple[slice, Any]]:
+        n, d = self.kept.shape[0], self.problem.view.shape[1]
+        step = max(1, _PANEL_BYTES // (8 * max(1, d)))
+        for begin in range(0, n, step):
+            rows = slice(begin, min(begin + step, n))
+            X = self.problem.view.take(self.kept[rows])
+            if hasattr(X, "tocsr"):
+                yield rows, X.multiply(self.root[rows][:, None]).tocsr().astype(np.float64)
+            else:
+                yield rows, np.subtract(X, self.mean) * self.root[rows][:, None]
+
+    def _gram(self) -> Array:
+        n = self.kept.shape[0]
+        K = np.empty((n, n))
+        sparse = False
+        for rows, A in self._panels():
+            sparse = hasattr(A, "tocsr")
+            for others, B in self._panels():
+                if others.start > rows.start:
+                    break
+                block = A @ B.T
+                block = block.toarray() if sparse else block
+                K[rows, others] = block
+                K[others, rows] = block.T
+        if sparse and self.problem.fit_intercept:
+            # √s(x − μ) = √s x − √s μ, multiplied out: sparse rows are not centred one by one.
+            along = np.concatenate([A @ self.mean for _, A in self._panels()])
+            K -= np.outer(along, self.root) + np.outer(self.root, along)
+            K += float(self.mean @ self.mean) * np.outer(self.root, self.root)
+        return K
+
+    def _spread(self, V: Array) -> Array:
+        """Return ``Aᵀ V``."""
+        W = np.zeros((self.problem.view.shape[1], V.shape[1]))
+        for rows, A in self._panels():
+            W += A.T @ V[rows]
+            if hasattr(A, "tocsr"):
+                W -= np.outer(self.mean, self.root[rows] @ V[rows])
+        return W
+
+    def _gather(self, W: Array) -> Array:
+        """Return ``A W``."""
+        V = np.empty((self.kept.shape[0], W.shape[1]))
+        for rows, A in self._panels():
+            V[rows] = A @ W
+            if hasattr(A, "tocsr"):
+                V[rows] -= np.outer(self.root[rows], self.mean @ W)
+        return V
+
+    def _inverse(self, gradient: Array) -> Array:
+        if self.fell_back:
+            return super()._inverse(gradient)
+        out = np.empty_like(gradient)
+        for alpha, factor in self._dual.items():
+            columns = self.problem.alpha == alpha
+            g = gradient[:, columns]
+            V = factor.solve(self._gather(g))
+            if alpha > 0:
+                out[:, columns] = (g - self._spread(V)) / alpha
+            else:
+                out[:, columns] = self._spread(factor.solve(V))
+        return out
+
+
+class _Eigen:
+    """``(K + α I)⁺`` by eigenvalues, for wide data that are too large for the orthogonal route."""
+
+    sound = True
+
+    def __init__(self, K: Array, alpha: float) -> None:
+        values, self.vectors = linalg.eigh(K, check_finite=False)
+        kept = values > values[-1] * K.shape[0] * np.finfo(np.float64).eps * 8
+        self.vectors, self.values = self.vectors[:, kept], values[kept] + alpha
+
+    def solve(self, B: Array) -> Array:
+        """Return the product of the pseudo-inverse with ``B``."""
+        return np.asarray(self.vectors @ ((self.vectors.T @ B) / self.values[:, None]))
