@@ -60,6 +60,7 @@ class ConjugateGradient(LeastSquaresSolver):
     """The iterative route."""
 
     description = "conjugate gradients"
+    route = "cg"
 
     def __init__(self, problem: Regression, tol: float) -> None:
         super().__init__(problem)

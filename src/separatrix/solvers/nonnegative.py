@@ -31,6 +31,7 @@ class Nonnegative(Orthogonal):
     """The active-set route."""
 
     description = "the active-set method for weights ≥ 0"
+    route = "positive"
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Solve all columns, then judge."""

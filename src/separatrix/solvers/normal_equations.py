@@ -80,6 +80,7 @@ class _Direct(Orthogonal):
     """A closed form with refinement, and the orthogonal route where that is not safe."""
 
     own = ""
+    own_route = ""
 
     def __init__(self, problem: Regression) -> None:
         super().__init__(problem)
@@ -96,7 +97,7 @@ class _Direct(Orthogonal):
     def steps(self, control: Control) -> Iterator[Step]:
         """Solve, then correct until corrections are negligible."""
         if self._start():
-            self.description = self.own
+            self.description, self.route = self.own, self.own_route
         else:
             self.fell_back = True
             self.solve()
@@ -119,6 +120,7 @@ class Primal(_Direct):
     """Normal equations in the features."""
 
     own = "the normal equations"
+    own_route = "primal"
 
     def _start(self) -> bool:
         p = self.problem
@@ -177,6 +179,7 @@ class Dual(_Direct):
     """Normal equations in the samples."""
 
     own = "the normal equations in dual form"
+    own_route = "dual"
 
     def _start(self) -> bool:
         p = self.problem

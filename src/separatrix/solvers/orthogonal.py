@@ -60,6 +60,7 @@ class Orthogonal(LeastSquaresSolver):
     """The route by triangular factors and, where the rank is in doubt, singular values."""
 
     description = "an orthogonal factorisation of the data"
+    route = "svd"
 
     def __init__(self, problem: Regression) -> None:
         super().__init__(problem)

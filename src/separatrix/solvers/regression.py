@@ -231,6 +231,8 @@ class LeastSquaresSolver:
 
     #: In words, for the certificate.
     description = ""
+    #: Its name among the routes.
+    route = ""
 
     def __init__(self, problem: Regression) -> None:
         self.problem = problem
