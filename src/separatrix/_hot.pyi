@@ -68,3 +68,36 @@ class PerceptronFloat32(_Perceptron): ...
 class PerceptronFloat64(_Perceptron): ...
 class JudgeFloat32(_Judge): ...
 class JudgeFloat64(_Judge): ...
+
+def sweep_dense(
+    X: NDArray[Any],
+    single: bool,
+    classes: NDArray[Any],
+    weights: NDArray[Any] | None,
+    codes: NDArray[Any] | None,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    gradient: NDArray[Any] | None,
+    gradient_intercept: NDArray[Any],
+    residuals: NDArray[Any] | None,
+) -> float: ...
+def sweep_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    classes: NDArray[Any],
+    weights: NDArray[Any] | None,
+    codes: NDArray[Any] | None,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    gradient: NDArray[Any] | None,
+    gradient_intercept: NDArray[Any],
+    residuals: NDArray[Any] | None,
+) -> float: ...
+def gram_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    weights: NDArray[Any] | None,
+    gram: NDArray[Any],
+) -> None: ...

@@ -42,11 +42,12 @@ constexpr Kernels<T> all_kernels = {
 #define SEPARATRIX_TEXT(x) #x
 #define SEPARATRIX_NAME(x) SEPARATRIX_TEXT(x)
 
-const KernelSet table = {SEPARATRIX_NAME(SEPARATRIX_ISA), all_kernels<float>, all_kernels<double>};
-
 }  // namespace
 
-const KernelSet& kernels() { return table; }
+const KernelSet& kernels() {
+    static const KernelSet table = {SEPARATRIX_NAME(SEPARATRIX_ISA), all_kernels<float>, all_kernels<double>, &sweeps()};
+    return table;
+}
 
 }  // namespace SEPARATRIX_ISA
 }  // namespace separatrix

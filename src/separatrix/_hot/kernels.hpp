@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "perceptron_state.hpp"
+#include "sweep_kernels.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -21,7 +22,6 @@ struct CsrArray {
     const Index* indptr;
     std::int64_t n_features;
 };
-
 
 // The loops over one kind of rows.
 template <class T, class Rows>
@@ -45,6 +45,7 @@ struct KernelSet {
     const char* name;
     Kernels<float> single_precision;
     Kernels<double> double_precision;
+    const SweepSet* sweeps;
 };
 
 namespace baseline { const KernelSet& kernels(); }

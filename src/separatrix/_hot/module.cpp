@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bindings.hpp"
 #include "hash.hpp"
 #include "kernels.hpp"
 #include "random.hpp"
@@ -163,6 +164,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
 
 }  // namespace
 
+const KernelSet* separatrix::chosen_kernels() { return chosen; }
+
 NB_MODULE(_hot, m) {
     chosen = find_kernels(nullptr);
     m.def("instruction_set", [] { return std::string(chosen->name); });
@@ -198,4 +201,5 @@ NB_MODULE(_hot, m) {
     });
     bind_perceptron<float>(m, "Float32");
     bind_perceptron<double>(m, "Float64");
+    bind_sweep(m);
 }

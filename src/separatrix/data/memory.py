@@ -6,7 +6,6 @@ float32 and float64 input is never copied: a view keeps a reference and reads bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,9 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype in (np.float32, np.float16) else np.float64)
 
 
-def _block_rows(n_rows: int, row_bytes: float) -> int:
-    return int(min(max(1, n_rows), max(1, BLOCK_BYTES // max(row_bytes, 1))))
+def _parts(n_rows: int, row_bytes: float) -> list[slice]:
+    step = int(max(1, BLOCK_BYTES // max(row_bytes, 1)))
+    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
 
 
 class DenseView(DataView):
@@ -49,12 +49,13 @@ class DenseView(DataView):
         """Mean number of stored values in a row."""
         return float(self.shape[1])
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(rows, block)`` in order."""
-        step = _block_rows(self.shape[0], self.shape[1] * self.dtype.itemsize)
-        for begin in range(0, self.shape[0], step):
-            rows = slice(begin, min(begin + step, self.shape[0]))
-            yield rows, np.asarray(self.array[rows], dtype=self.dtype)
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return _parts(self.shape[0], self.shape[1] * self.dtype.itemsize)
+
+    def read(self, rows: slice) -> Array:
+        """Return neighbouring rows as a float array."""
+        return np.asarray(self.array[rows], dtype=self.dtype)
 
     def take(self, rows: Array) -> Array:
         """Return the given rows as one contiguous float array."""
@@ -108,13 +109,14 @@ class CsrView(DataView):
         """Mean number of stored values in a row."""
         return float(self.array.indptr[-1]) / max(1, self.shape[0])
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield ``(rows, block)`` in order."""
-        step = _block_rows(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
-        for begin in range(0, self.shape[0], step):
-            rows = slice(begin, min(begin + step, self.shape[0]))
-            block = self._rows(begin, rows.stop)
-            yield rows, block if block.dtype == self.dtype else block.astype(self.dtype)
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return _parts(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a float CSR matrix."""
+        block = self._rows(rows.start, rows.stop)
+        return block if block.dtype == self.dtype else block.astype(self.dtype)
 
     def _rows(self, begin: int, end: int) -> Any:
         """Return neighbouring rows without copying their values."""

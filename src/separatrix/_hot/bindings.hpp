@@ -1,0 +1,14 @@
+// The parts of the Python module, one per family of loops, and the kernel set they all use.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace separatrix {
+
+struct KernelSet;
+
+const KernelSet* chosen_kernels();
+
+void bind_sweep(nanobind::module_& m);
+
+}  // namespace separatrix
