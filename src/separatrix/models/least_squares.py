@@ -366,7 +366,7 @@ class RidgeClassifier(_LeastSquares):
         """
         self._check_combination()
         self.multilabel_ = sparse.issparse(y) or (
-            np.ndim(y) == 2 and type_of_target(y, input_name="y") == "multilabel-indicator"
+            np.asarray(y).ndim == 2 and type_of_target(y, input_name="y") == "multilabel-indicator"
         )
         if self.multilabel_:
             X, numbers, targets, weights, y = self._labels(X, y, sample_weight)

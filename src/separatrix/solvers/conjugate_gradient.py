@@ -139,7 +139,7 @@ class ConjugateGradient(LeastSquaresSolver):
             return np.vstack([out, Q.sum(axis=0, dtype=np.float64)])
 
         with single_threaded(p.view.shape[0] * P.size):
-            sums = p.view.map_sum(part)
+            sums = p.view.map_sum(part, 8 * P.size)
         HP = sums[:-1].astype(np.float64)
         HP -= np.outer(self.mean, sums[-1])
         return np.asarray(HP + p.alpha[group.columns] * group.P)

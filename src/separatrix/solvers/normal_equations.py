@@ -1,7 +1,6 @@
 r"""Least squares by normal equations, primal and dual.
 
-Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.moments`)
-are all that the problem needs of the data, since the targets are coded classes:
+Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.scatter`) all that the problem needs of the data, since the targets are coded classes:
 
     S = S_within + Σ_k w_k (μ_k − μ)(μ_k − μ)ᵀ,     R = Σ_k w_k (μ_k − μ)(t_k − t̄)ᵀ
 
@@ -29,12 +28,18 @@ from scipy.linalg import lapack
 
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.regression import Regression, judge
-from separatrix.solvers.moments import class_moments
+from separatrix.solvers.regression import Judged, Regression, judge
+from separatrix.solvers.scatter import statistics
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
 
 #: Reciprocal condition (of the squared problem) from which refinement surely converges.
 _WELL = 1e-11
+#: The same where the sums were formed in single precision.
+_WELL_SINGLE = 1e-4
+#: The same from which a solution of double-precision sums needs no correction.
+_EASY = 1e-6
+#: Entries of a small matrix.
+_FEW = 1 << 18
 #: Most corrections.
 _ROUNDS = 5
 #: Mean of a column, in units of its spread, from which samples are centred before they are judged.
@@ -46,7 +51,7 @@ _PANEL_BYTES = 32 << 20
 class _Cholesky:
     """``M ≈ D L Lᵀ D`` with ``D`` the root of the diagonal; tells whether it can be trusted."""
 
-    def __init__(self, M: Array, free: Array | None = None) -> None:
+    def __init__(self, M: Array, free: Array | None = None, well: float = _WELL) -> None:
         """Factorise ``M``, which is overwritten; rows in ``free`` are left out of it."""
         diagonal = np.einsum("ii->i", M)
         if free is not None and free.any():
@@ -64,9 +69,9 @@ class _Cholesky:
         norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
         # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
         self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
-        self.sound = info == 0
-        if self.sound:
-            self.sound = lapack.dpocon(self.factor, norm, uplo="L")[0] >= _WELL
+        #: Reciprocal condition number, estimated.
+        self.condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0]) if info == 0 else 0.0
+        self.sound = self.condition >= well
 
     def solve(self, B: Array) -> Array:
         """Return ``M⁻¹ B``."""
@@ -109,7 +114,7 @@ class _Direct(Orthogonal):
             done = share <= negligible or share > 0.5 * last or round_ == _ROUNDS - 1
             yield Step(
                 {"objective": self.objective, "relative_gap": self.relative(self.gap)},
-                0.0,
+                0.0 if done else np.inf,
                 "converged" if done else None,
             )
             last = share
@@ -123,44 +128,48 @@ class Primal(_Direct):
     own_route = "primal"
 
     def _start(self) -> bool:
+        # In single precision the sums are quicker by half; residuals in double precision make up for it.
+        return (self.problem.view.dtype == np.float32 and self._attempt(single=True)) or self._attempt(single=False)
+
+    def _attempt(self, single: bool) -> bool:
+        """Sum, factorise and solve; return whether the factors can be trusted."""
         p = self.problem
-        n, d = p.view.shape
-        one_per_class = p.targets.shape[0] <= p.columns + 1
-        K = p.targets.shape[0] if one_per_class else 1
-        classes = p.classes if one_per_class else np.zeros(n, dtype=np.int8)
-        moments = class_moments(p.view, classes, K, p.weights)
-        weight, centre = moments.weight, moments.total_mean
-        # The means carry more digits than a double has; their differences must not lose them.
-        spread = (moments.mean - centre) + moments.rest
-        spread[weight == 0] = 0.0
-        rest = weight @ spread / p.total
-        if p.fit_intercept:
-            self.mean, spread = centre, spread - rest
-        else:
-            spread = moments.mean + moments.rest
-        rows = np.sqrt(weight)[:, None] * spread
-        self.scatter = moments.scatter
-        self.scatter += rows.T @ rows
-        variance = np.einsum("ii->i", self.scatter).copy()
-        length = np.sqrt(p.total) * np.abs(centre)
+        weight, means, self.mean, scatter = statistics(p, single)
+        variance = np.einsum("ii->i", scatter).copy()
+        length = np.sqrt(p.total) * np.abs(weight @ means / p.total if not p.fit_intercept else self.mean)
         self.scale, self.constant = column_scale(variance, length, p)
         self.shift = p.fit_intercept and bool(np.any(length > _FAR * self.scale))
-        if one_per_class:
-            R = spread.T @ (weight[:, None] * p.centred_targets)
+        if weight.shape[0] > 1:
+            R = means.T @ (weight[:, None] * p.centred_targets)
         else:
-            R = judge(p, self.W, p.target_mean, self.mean, shift=self.shift).gradient
+            R = judge(p, np.zeros_like(self.W), p.target_mean, self.mean, shift=self.shift).gradient
         self._cholesky: dict[float, _Cholesky] = {}
-        alphas = np.unique(p.alpha)
-        for alpha in alphas:
-            M = self.scatter if len(alphas) == 1 else self.scatter.copy()
+        for alpha in np.unique(p.alpha):
+            M = scatter.copy()
             np.einsum("ii->i", M)[:] += alpha
-            factor = _Cholesky(M, self.constant)
+            factor = _Cholesky(M, self.constant if alpha == 0 else None, _WELL_SINGLE if single else _WELL)
             if not factor.sound:
                 return False
             self._cholesky[float(alpha)] = factor
-        del self.scatter
         self.W = self._solve(R)
+        # A good condition needs no residuals of the data; a few rows cost nothing, and tell the errors.
+        accurate = min(factor.condition for factor in self._cholesky.values()) >= _EASY
+        few = p.view.shape[0] * p.view.shape[1] <= _FEW
+        self._sums = (scatter, R) if accurate and not (single or self.shift or few) else None
         return True
+
+    def _judge(self) -> Judged:
+        """Evaluate the rounded parameters from the sums, where these are accurate enough."""
+        if self.fell_back or self._sums is None:
+            return super()._judge()
+        self._round()
+        (scatter, R), p = self._sums, self.problem
+        offset = p.total * (p.target_mean - self.intercept - self.mean @ self.W) if p.fit_intercept else 0.0
+        rest = R - scatter @ self.W
+        loss = p.null - np.einsum("ij,ij->j", self.W, R + rest) + np.square(offset) / p.total
+        slack = np.zeros(p.columns) + offset
+        self.judged = Judged(np.maximum(loss, 0.0), rest - p.alpha * self.W, slack, None)
+        return self.judged
 
     def _solve(self, R: Array) -> Array:
         if len(self._cholesky) == 1:

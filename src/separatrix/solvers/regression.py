@@ -38,6 +38,8 @@ from separatrix.solvers._loop import Outcome
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
+#: Bytes of dense rows that are treated at a time.
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +124,10 @@ class Judged:
     loss: Array
     gradient: Array
     slack: Array
-    errors: float
+    errors: float | None
 
 
-def judge(
-    problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool, gradient: bool = True
-) -> Judged:
+def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) -> Judged:
     """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
 
     Parameters
@@ -143,8 +143,6 @@ def judge(
     shift : bool
         Whether to subtract the mean from dense samples first: needed where it is far larger than
         their spread.
-    gradient : bool
-        Whether the gradient is wanted.
     """
     d, q = W.shape
     offset = b + mean @ W
@@ -152,47 +150,46 @@ def judge(
 
     def part(rows: slice, block: Any) -> Array:
         out = np.zeros((d + 3, q))
-        numbers = problem.classes[rows]
-        sparse = hasattr(block, "tocsr")
-        if sparse and block.dtype != np.float64:
-            block = block.astype(np.float64)
-        moved = shift and not sparse
-        X = np.subtract(block, mean) if moved else block
-        E = problem.targets[numbers]
-        scores = _product(X, W) + (offset if moved else b)
-        E = E - scores
-        wrong = _wrong(scores, numbers, problem.targets) if coded else None
-        s = None if problem.weights is None else problem.weights[rows]
-        weighted = E if s is None else E * s[:, None]
-        if gradient:
-            _product(X.T, weighted, out=out[:d])
-        out[d] = weighted.sum(axis=0)
-        out[d + 1] = np.einsum("ij,ij->j", weighted, E)
-        if wrong is not None:
-            out[d + 2, 0] = wrong.sum() if s is None else s @ wrong
-        if gradient and not moved and problem.fit_intercept:
-            out[:d] -= np.outer(mean, out[d])
+        if hasattr(block, "tocsr"):
+            add(out, rows, block.astype(np.float64, copy=False))
+        else:
+            # Pieces that stay in the caches while they are converted and used twice.
+            for piece in row_pieces(block, PIECE_BYTES):
+                X = np.subtract(block[piece], mean) if shift else block[piece].astype(np.float64, copy=False)
+                add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
         return out
 
+    def add(out: Array, rows: slice, X: Any) -> None:
+        moved = shift and not hasattr(X, "tocsr")
+        numbers = problem.classes[rows]
+        scores = _product(X, W)
+        scores += offset if moved else b
+        E = problem.targets[numbers] - scores
+        s = None if problem.weights is None else problem.weights[rows]
+        weighted = E if s is None else E * s[:, None]
+        slack = weighted.sum(axis=0)
+        out[:d] += _product(X.T, weighted)
+        if not moved and problem.fit_intercept:
+            out[:d] -= np.outer(mean, slack)
+        out[d] += slack
+        out[d + 1] += np.einsum("ij,ij->j", weighted, E)
+        if coded:
+            wrong = _wrong(scores, numbers, problem.targets)
+            out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
+
     with single_threaded(problem.view.shape[0] * W.size):
-        sums = problem.view.map_sum(part)
-    g = sums[:d]
-    if gradient:
-        g -= problem.alpha * W
-    return Judged(sums[d + 1], g, sums[d] if problem.fit_intercept else np.zeros(q), float(sums[d + 2, 0]))
+        sums = problem.view.map_sum(part, 8 * (d + 3) * q)
+    g = sums[:d] - problem.alpha * W
+    slack = sums[d] if problem.fit_intercept else np.zeros(q)
+    return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
 
 
-def _product(A: Any, B: Array, out: Array | None = None) -> Array:
+def _product(A: Any, B: Array) -> Array:
     """Return ``A B``; for sparse ``A`` in narrow groups of columns, which stay in the caches."""
     q = B.shape[1]
     if not hasattr(A, "tocsr") or q <= SPARSE_COLUMNS:
-        product = np.asarray(A @ B)
-        if out is None:
-            return product
-        out[:] = product
-        return out
-    if out is None:
-        out = np.empty((A.shape[0], q))
+        return np.asarray(A @ B)
+    out = np.empty((A.shape[0], q))
     for begin in range(0, q, SPARSE_COLUMNS):
         columns = slice(begin, begin + SPARSE_COLUMNS)
         out[:, columns] = A @ np.ascontiguousarray(B[:, columns])
@@ -286,14 +283,10 @@ class LeastSquaresSolver:
             gap=gap,
             relative_gap=None if gap is None else self.relative(gap),
             kkt_violation=self._violation(judged),
-            training_errors=judged.errors if self._decides else None,
+            training_errors=judged.errors,
             samples=self._samples(),
         )
         return Result(self.coef, self.intercept, certificate, outcome.history, outcome.iterations)
-
-    @property
-    def _decides(self) -> bool:
-        return self.problem.columns in (1, self.problem.targets.shape[0])
 
     def _samples(self) -> int:
         weights = self.problem.weights
@@ -317,8 +310,8 @@ class LeastSquaresSolver:
         return reason + proven
 
 
-def row_pieces(block: Any) -> list[slice]:
-    """Return slices of rows so short that each, dense and in double precision, fits a block's bytes."""
+def row_pieces(block: Any, size: int = BLOCK_BYTES) -> list[slice]:
+    """Return slices of rows so short that each, dense and in double precision, has at most ``size`` bytes."""
     rows, d = block.shape
-    step = max(1, BLOCK_BYTES // (8 * max(1, d)))
+    step = max(1, size // (8 * max(1, d)))
     return [slice(begin, min(begin + step, rows)) for begin in range(0, rows, step)]
