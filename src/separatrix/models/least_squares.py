@@ -29,7 +29,7 @@ class _LeastSquares(LinearClassifier):
 
     verbose: int
     max_time: float | None
-    fit_intercept: bool
+    n_iter_: Any
 
     def _run(
         self, problem: Regression, route: str, tol: float, max_iter: int, X: Any, y: Any, sample_weight: Any
@@ -67,9 +67,9 @@ class _LeastSquares(LinearClassifier):
         if absent.size:
             label = classes[absent[0]]
             raise ValueError(
-                f"all samples of class {label.item() if hasattr(label, 'item') else label!r} have weight 0, so "
-                "nothing can be learnt of it. Give its samples (sample_weight) and the class (class_weight) a "
-                "positive weight, or leave its rows out of X and y."
+                f"all samples of class {label.item() if hasattr(label, 'item') else label!r} have weight 0, "
+                "so nothing can be learnt of it. Give its samples (sample_weight) and the class "
+                "(class_weight) a positive weight, or leave its rows out of X and y."
             )
 
 
@@ -407,12 +407,13 @@ class RidgeClassifier(_LeastSquares):
     def _check_combination(self) -> None:
         if self.solver == "lbfgs" and not self.positive:
             raise ValueError(
-                "'lbfgs' solver can be used only when positive=True. Please use another solver, such as 'auto'."
+                "'lbfgs' solver can be used only when positive=True. Please use another solver, such as "
+                "'auto'."
             )
         if self.positive and self.solver not in ("auto", "lbfgs"):
             raise ValueError(
-                f"solver='{self.solver}' does not support positive fitting. Please set the solver to 'auto' or "
-                "'lbfgs', or set `positive=False`."
+                f"solver='{self.solver}' does not support positive fitting. Please set the solver to 'auto' "
+                "or 'lbfgs', or set `positive=False`."
             )
 
     def _penalties(self, columns: int) -> Array:
@@ -420,7 +421,8 @@ class RidgeClassifier(_LeastSquares):
         if alpha.shape[0] not in (1, columns):
             raise ValueError(
                 "Number of targets and number of penalties do not correspond: alpha has "
-                f"{alpha.shape[0]} values, but there are {columns} targets. Give one number, or one per target."
+                f"{alpha.shape[0]} values, but there are {columns} targets. Give one number, or one per "
+                "target."
             )
         if not np.all(alpha >= 0) or not np.all(np.isfinite(alpha)):
             raise ValueError("alpha must hold finite numbers that are not negative; 0 means no penalty.")

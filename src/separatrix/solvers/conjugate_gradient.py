@@ -21,8 +21,8 @@ import numpy as np
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Regression
 from separatrix.solvers.moments import class_moments
+from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Regression
 
 #: A residual this much smaller (squared) than the stop rule's share of the first one is small enough,
 #: though a bound that divides by a tiny penalty may not show it.
@@ -63,6 +63,8 @@ class ConjugateGradient(LeastSquaresSolver):
     route = "cg"
 
     def __init__(self, problem: Regression, tol: float) -> None:
+        #: Weights and steps of an iteration that nobody has asked for yet.
+        self._pending: tuple[Array, list[_Group]] | None = None
         super().__init__(problem)
         self.tol = tol
 
@@ -104,8 +106,7 @@ class ConjugateGradient(LeastSquaresSolver):
                         measure[k] = self._measure(group.R, group.columns)
                     if control.expired():
                         break
-                self.W = base + np.concatenate([group.step for group in groups], axis=1)
-                self.judged = None
+                self._pending, self.judged = (base, groups), None
                 worst = float(measure.max())
                 if np.all(measure <= enough):
                     break
@@ -119,6 +120,13 @@ class ConjugateGradient(LeastSquaresSolver):
                 self.description += ", as far as the precision reaches"
             yield Step(record, worst, "converged" if stuck else None)
             last, dtype = worst, np.dtype(np.float64)
+
+    def _round(self) -> None:
+        if self._pending is not None:
+            base, groups = self._pending
+            self.W = base + np.concatenate([group.step for group in groups], axis=1)
+            self._pending = None
+        super()._round()
 
     def _curve(self, group: _Group, dtype: Any) -> Array:
         """Return ``H P``."""

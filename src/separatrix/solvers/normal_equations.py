@@ -1,6 +1,7 @@
 r"""Least squares by normal equations, primal and dual.
 
-Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.scatter`) all that the problem needs of the data, since the targets are coded classes:
+Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.scatter`)
+are all that the problem needs of the data, since the targets are coded classes:
 
     S = S_within + Σ_k w_k (μ_k − μ)(μ_k − μ)ᵀ,     R = Σ_k w_k (μ_k − μ)(t_k − t̄)ᵀ
 
@@ -26,11 +27,12 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from separatrix.data.view import Array
+from separatrix import _hot
+from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
 from separatrix.solvers.regression import Judged, Regression, judge
 from separatrix.solvers.scatter import statistics
-from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
 
 #: Reciprocal condition (of the squared problem) from which refinement surely converges.
 _WELL = 1e-11
@@ -129,7 +131,8 @@ class Primal(_Direct):
 
     def _start(self) -> bool:
         # In single precision the sums are quicker by half; residuals in double precision make up for it.
-        return (self.problem.view.dtype == np.float32 and self._attempt(single=True)) or self._attempt(single=False)
+        single = self.problem.view.dtype == np.float32 and self._attempt(single=True)
+        return single or self._attempt(single=False)
 
     def _attempt(self, single: bool) -> bool:
         """Sum, factorise and solve; return whether the factors can be trusted."""
@@ -203,19 +206,23 @@ class Dual(_Direct):
         K = self._gram()
         u = self.root / np.linalg.norm(self.root)
         if p.fit_intercept:
-            K += np.mean(np.einsum("ii->i", K)) * np.outer(u, u)
+            u *= np.sqrt(np.mean(np.einsum("ii->i", K)))
+            for begin in range(0, u.shape[0], 256):
+                K[begin : begin + 256] += np.outer(u[begin : begin + 256], u)
         Z = self.root[:, None] * p.centred_targets[p.classes[self.kept]]
         self._dual: dict[float, _Cholesky | _Eigen] = {}
         alphas = np.unique(p.alpha)
         V = np.empty_like(Z)
         for alpha in alphas:
-            M = K.copy()
+            small = n * d <= LARGEST_WIDE
+            # Only where the eigenvalues may be needed, or another penalty follows, is the matrix kept.
+            M = K if len(alphas) == 1 and (small or alpha > 0) else K.copy()
             np.einsum("ii->i", M)[:] += alpha
             factor: _Cholesky | _Eigen = _Cholesky(M)
             if not factor.sound:
-                if n * d <= LARGEST_WIDE:
+                if small:
                     return False
-                factor = _Eigen(K, float(alpha))
+                factor = _Eigen(self._gram(), float(alpha))
             columns = p.alpha == alpha
             self._dual[float(alpha)] = factor
             V[:, columns] = factor.solve(Z[:, columns])
@@ -224,7 +231,8 @@ class Dual(_Direct):
 
     def _panels(self) -> Iterator[tuple[slice, Any]]:
         n, d = self.kept.shape[0], self.problem.view.shape[1]
-        step = max(1, _PANEL_BYTES // (8 * max(1, d)))
+        stored = float(getattr(self.problem.view, "row_elements", d))
+        step = max(1, int(_PANEL_BYTES // (8 * max(1.0, stored))))
         for begin in range(0, n, step):
             rows = slice(begin, min(begin + step, n))
             X = self.problem.view.take(self.kept[rows])
@@ -235,22 +243,30 @@ class Dual(_Direct):
 
     def _gram(self) -> Array:
         n = self.kept.shape[0]
+        if hasattr(self.problem.view.read(slice(0, 1)), "tocsr"):
+            return self._sparse_gram()
         K = np.empty((n, n))
-        sparse = False
         for rows, A in self._panels():
-            sparse = hasattr(A, "tocsr")
             for others, B in self._panels():
                 if others.start > rows.start:
                     break
-                block = A @ B.T
-                block = block.toarray() if sparse else block
-                K[rows, others] = block
-                K[others, rows] = block.T
-        if sparse and self.problem.fit_intercept:
+                K[rows, others] = A @ B.T
+                K[others, rows] = K[rows, others].T
+        return K
+
+    def _sparse_gram(self) -> Array:
+        """Return the Gram matrix of sparse rows as that of the columns of their transpose."""
+        n = self.kept.shape[0]
+        X = self.problem.view.take(self.kept).astype(np.float64)
+        X = X.multiply(self.root[:, None]).tocsr()
+        K = np.zeros((n, n))
+        _hot.gram_csr(*csr_parts(X.T.tocsr()), None, K)
+        if self.problem.fit_intercept:
             # √s(x − μ) = √s x − √s μ, multiplied out: sparse rows are not centred one by one.
-            along = np.concatenate([A @ self.mean for _, A in self._panels()])
-            K -= np.outer(along, self.root) + np.outer(self.root, along)
-            K += float(self.mean @ self.mean) * np.outer(self.root, self.root)
+            along = X @ self.mean - (0.5 * float(self.mean @ self.mean)) * self.root
+            for begin in range(0, n, 256):
+                rows = slice(begin, begin + 256)
+                K[rows] -= np.outer(along[rows], self.root) + np.outer(self.root[rows], along)
         return K
 
     def _spread(self, V: Array) -> Array:

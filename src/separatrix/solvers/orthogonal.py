@@ -24,8 +24,8 @@ from scipy import linalg
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.regression import LeastSquaresSolver, Regression, row_pieces
 from separatrix.solvers.moments import class_moments
+from separatrix.solvers.regression import LeastSquaresSolver, Regression, row_pieces
 
 #: Largest number of entries of a matrix that is factorised without being reduced (wide data).
 LARGEST_WIDE = 1 << 24

@@ -24,6 +24,7 @@ data themselves, not from ``S``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,7 +35,7 @@ from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.problem import Result
-from separatrix.solvers._loop import Outcome
+from separatrix.solvers._loop import Control, Outcome, Step
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
@@ -239,6 +240,10 @@ class LeastSquaresSolver:
         self.judged: Judged | None = None
         self.gap: float | None = None
         self._round()
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each iteration."""
+        raise NotImplementedError
 
     def _round(self) -> None:
         W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)

@@ -118,7 +118,8 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
     if not p.fit_intercept:
         if shift is not None:
             total_mean = weight @ means / p.total
-            S += p.total * (np.outer(origin, total_mean) + np.outer(total_mean, origin) + np.outer(origin, origin))
+            moved = total_mean + 0.5 * origin
+            S += p.total * (np.outer(origin, moved) + np.outer(moved, origin))
         return weight, means + origin, np.zeros(d), np.ascontiguousarray(S)
     centre = weight @ means / p.total
     blas.dsyr(-p.total, centre, a=S, lower=0, overwrite_a=1)
