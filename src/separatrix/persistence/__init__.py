@@ -30,12 +30,24 @@ __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
 
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {
-    "Perceptron": "separatrix",
+    "GaussianClassifier": "separatrix",
     "KernelPerceptron": "separatrix",
+    "LeastSquaresClassifier": "separatrix",
+    "LinearDiscriminantAnalysis": "separatrix",
+    "LogisticRegression": "separatrix",
+    "Perceptron": "separatrix",
+    "QuadraticDiscriminantAnalysis": "separatrix",
+    "RidgeClassifier": "separatrix",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
-_HIDDEN_STATE = {"Perceptron": ("_average_state",)}
+_HIDDEN_STATE = {
+    "GaussianClassifier": ("_state", "_unready"),
+    "LinearDiscriminantAnalysis": ("_state", "_unready"),
+    "Perceptron": ("_average_state",),
+    "QuadraticDiscriminantAnalysis": ("_state", "_unready"),
+    "RidgeClassifier": ("_sparse_labels",),
+}
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
