@@ -1,8 +1,8 @@
 r"""The duality gap of softmax (and two-class logistic) regression with an L2 penalty, in double precision.
 
 For given ``W`` the intercept first goes to its optimum by Newton's method, so that with ``p = softmax(f)``
-the dual point ``α = C s (t − p)`` satisfies ``Σ α = 0`` up to rounding; then the gap is ``½‖W − Xᵀα‖²``. Where
-long rows make that bound poor, the solver's own dual variables give a better one. What is left of
+the dual point ``α = C s (t − p)`` satisfies ``Σ α = 0`` up to rounding; then the gap is ``½‖W − Xᵀα‖²``.
+Where long rows make that bound poor, the solver's own dual variables give a better one. What is left of
 ``r = Σ α`` is taken away by mixing a little of one distribution into all: ``μ' = (1 − ε) μ + ε v`` with
 ``v = (Σ C s μ + r/ε)/Σ C s``, and the lower bound is that of ``μ'``.
 """
