@@ -114,7 +114,7 @@ constexpr int TILE = 8;
 // Pairs whose weights are asked for in advance.
 constexpr int AHEAD = 8;
 
-// out[k] = offsets[k] + Σ x_j weights[j][k]  for COUNT blocks of columns
+// out[k] += Σ x_j weights[j][k] for COUNT blocks of columns
 template <int COUNT, class S, class Pairs>
 void tile_scores(const Pairs& row, const S* weights, std::int64_t padded, S* out) {
     using B = Block<S>;
@@ -146,7 +146,7 @@ void tile_add(const Pairs& row, const S* step, std::int64_t padded, S* weights) 
     }
 }
 
-// body(std::integral_constant-like count, first column) over the columns first … last − 1
+// body<COUNT>(column) for tiles of COUNT blocks over the columns first … last − 1
 template <class S, class Body>
 void over_tiles(std::int64_t first, std::int64_t last, Body body) {
     constexpr std::int64_t WIDE = TILE * Block<S>::WIDTH;
