@@ -1,10 +1,11 @@
 // Compiled once per instruction set, with SEPARATRIX_ISA naming the namespace. Only code from the
-// unnamed namespaces of rows.hpp and perceptron.hpp is used here: an inline function shared with
+// unnamed namespaces of rows.hpp, perceptron.hpp and sgd.hpp is used here: an inline function shared with
 // another translation unit could otherwise be linked in the wider instruction set for all.
 #include <type_traits>
 
 #include "kernels.hpp"
 #include "perceptron.hpp"
+#include "sgd.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -30,7 +31,15 @@ void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits)
 }
 
 template <class T, class Array>
-constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>};
+void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
+    const auto rows = rows_of(array);
+    using Rows = std::remove_const_t<decltype(rows)>;
+    if (state.columns == 1) return SgdPass<1, Rows>(rows, state).run(visits);
+    SgdPass<0, Rows>(rows, state).run(visits);
+}
+
+template <class T, class Array>
+constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>, descend<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "perceptron_state.hpp"
+#include "sgd_state.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -28,6 +29,7 @@ template <class T, class Rows>
 struct RowKernels {
     std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
     void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
+    void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
 };
 
 template <class T>

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "visits.hpp"
+
 namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
@@ -193,6 +195,25 @@ struct DenseRows {
         for (std::int64_t j = 0; j < n_features; ++j) w[j] += step * x[j];
     }
 
+    // column k += steps[k] * row i, for all columns
+    template <class W>
+    void add_all(std::int64_t i, const W* steps, W* weights, std::int64_t columns) const {
+        for (std::int64_t k = 0; k < columns; ++k)
+            if (steps[k] != W(0)) add(i, steps[k], weights, columns, k);
+    }
+
+    double squared_norm(std::int64_t i) const {
+        T norm;
+        dots<1>(row(i), row(i), &norm);
+        return norm;
+    }
+
+    // visit(position of the weight) for each feature that row i stores, here all of them
+    template <class Visit>
+    void each_stored(std::int64_t /*i*/, std::int64_t columns, std::int64_t k, Visit visit) const {
+        for (std::int64_t j = 0; j < n_features; ++j) visit(position(j, columns, k));
+    }
+
     // visit(position of the weight) for each non-zero feature of row i in column k
     template <class Visit>
     void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
@@ -293,6 +314,29 @@ struct CsrRows {
             weights[position(indices[p], columns, k)] += step * data[p];
     }
 
+    template <class W>
+    void add_all(std::int64_t i, const W* steps, W* weights, std::int64_t columns) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+            W* w = weights + indices[p] * columns;
+            const W x = data[p];
+            for (std::int64_t k = 0; k < columns; ++k) w[k] += steps[k] * x;
+        }
+    }
+
+    double squared_norm(std::int64_t i) const {
+        T lane[LANES] = {};
+        const std::int64_t limit = whole();
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            lane[lane_of(indices[p], limit)] += data[p] * data[p];
+        return fold(lane);
+    }
+
+    template <class Visit>
+    void each_stored(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            visit(position(indices[p], columns, k));
+    }
+
     template <class Visit>
     void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
@@ -322,6 +366,26 @@ private:
         }
     }
 };
+
+constexpr std::int64_t AHEAD = 16;  // rows between the prefetch of a row and its visit
+
+template <class Rows>
+inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
+    if (at + AHEAD < visits.end) rows.prefetch(visits.row(at + AHEAD));
+}
+
+// Lets a weight (stored: divided by scale) pay to L1 what it owes and has not paid yet, at most down to 0
+// (cumulative truncation of Tsuruoka, Tsujii and Ananiadou, 2009). Returns the change of the stored weight.
+template <class T>
+inline double pay(T& weight, T& paid, double owed, double scale) {
+    const double before = weight, down = before - (owed + paid) / scale, up = before + (owed - paid) / scale;
+    double after = before;
+    if (before > 0) after = down < 0 ? 0 : down;
+    if (before < 0) after = up > 0 ? 0 : up;
+    weight = static_cast<T>(after);
+    paid = static_cast<T>(paid + scale * (after - before));
+    return after - before;
+}
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA
