@@ -214,7 +214,7 @@ private:
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
         rows_.each(i, columns_, k, [&](std::int64_t at) {
-            pay(s_.weights[at], s_.paid[at], owed, scale);
+            pay(s_.weights[at], s_.paid[at], owed, scale, 1.0 / scale);
         });
     }
 

@@ -27,8 +27,7 @@ template <int COLUMNS, class Rows, class T = typename Rows::value_type>
 class SgdPass {
 public:
     SgdPass(const Rows& rows, SgdState<T>& state)
-        : rows_(rows), s_(state), columns_(COLUMNS ? COLUMNS : state.columns),
-          loss_(LOSS_FUNCTIONS<T>[state.loss]) {}
+        : rows_(rows), s_(state), loss_(LOSS_FUNCTIONS<T>[state.loss]) {}
 
     void run(const Visits& visits) {
         for (std::int64_t at = visits.begin; at < visits.end; ++at) {
@@ -41,8 +40,10 @@ private:
     static constexpr double LARGEST_SLOPE = 1e12;
     static constexpr double SMALLEST_SCALE = 1e-6;
 
+    std::int64_t columns() const { return COLUMNS ? COLUMNS : s_.columns; }
+
     void visit(std::int64_t i, std::int64_t sample) {
-        const std::int64_t start = s_.classes ? s_.classes[sample] * columns_ : 0;
+        const std::int64_t start = s_.classes ? s_.classes[sample] * columns() : 0;
         const T* targets = s_.targets + (s_.classes ? start : sample);
         const T* factors = s_.factors ? s_.factors + start : nullptr;
         const double weight = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
@@ -50,15 +51,13 @@ private:
         const double norm = aggressive ? rows_.squared_norm(i) : 0.0;
         if (s_.rate == Rate::PA1 && norm == 0.0) return;
 
-        rows_.scores(i, s_.weights, columns_, s_.active, s_.scores);
-        for (std::int64_t k = 0; k < columns_; ++k)
+        rows_.quick_scores(i, s_.weights, columns(), s_.active, s_.scores);
+        for (std::int64_t k = 0; k < columns(); ++k)
             s_.margins[k] = s_.scores[k] * s_.scale[k] + s_.intercepts[k];
-        loss_(s_.margins, targets, columns_, s_.epsilon, s_.values, s_.slopes);
+        loss_(s_.margins, targets, columns(), s_.epsilon, s_.values, s_.slopes);
 
         const double common = step_size();
-        int moving = 0;
-        std::int64_t mover = 0;
-        for (std::int64_t k = 0; k < columns_; ++k) {
+        for (std::int64_t k = 0; k < columns(); ++k) {
             s_.steps[k] = 0;
             if (!s_.active[k]) continue;
             const double s = factors ? weight * factors[k] : weight;
@@ -72,12 +71,8 @@ private:
             if (step == 0) continue;
             s_.steps[k] = static_cast<T>(step / s_.scale[k]);
             if (s_.fit_intercept) s_.intercepts[k] += step * s_.intercept_decay;
-            mover = k;
-            ++moving;
         }
-        // All columns in one sweep where that reads the row (CSR: looks its features up) fewer times.
-        if (moving == 1) rows_.add(i, s_.steps[mover], s_.weights, columns_, mover);
-        else if (moving > 1) rows_.add_all(i, s_.steps, s_.weights, columns_);
+        add(i, s_.steps, s_.weights);
         if (s_.drift && *s_.clock >= s_.average_from) average(i);
         if (s_.l1 > 0) truncate(i);
         *s_.clock += 1;
@@ -108,7 +103,7 @@ private:
         if (s_.scale[k] >= SMALLEST_SCALE) return;
         const double scale = s_.scale[k], area = s_.drift ? s_.area[k] : 0.0;
         for (std::int64_t j = 0; j < rows_.n_features; ++j) {
-            const std::int64_t at = rows_.position(j, columns_, k);
+            const std::int64_t at = rows_.position(j, columns(), k);
             if (s_.drift) s_.drift[at] -= area * s_.weights[at];
             s_.weights[at] = static_cast<T>(s_.weights[at] * scale);
         }
@@ -116,32 +111,70 @@ private:
         s_.scale[k] = 1.0;
     }
 
-    // Adds the weights as they are now to their sum: those before this step count `area` times less of it.
-    void average(std::int64_t i) {
-        for (std::int64_t k = 0; k < columns_; ++k) {
-            if (!s_.active[k]) continue;
-            const double area = s_.area[k];
-            if (s_.steps[k] != 0 && area != 0)
-                rows_.add(i, area * s_.steps[k], s_.drift, columns_, k);
-            s_.area[k] = area + s_.scale[k];
-            s_.intercept_sums[k] += s_.intercepts[k];
-        }
+    // column k += steps[k] * row i: all columns in one sweep, unless only one moves
+    template <class W>
+    void add(std::int64_t i, const W* steps, W* weights) {
+        int moving = 0;
+        std::int64_t mover = 0;
+        for (std::int64_t k = 0; k < columns(); ++k)
+            if (steps[k] != W(0)) ++moving, mover = k;
+        if (moving == 1) rows_.add(i, steps[mover], weights, columns(), mover);
+        else if (moving > 1) rows_.add_all(i, steps, weights, columns());
     }
 
-    void truncate(std::int64_t i) {
-        for (std::int64_t k = 0; k < columns_; ++k) {
+    // Adds the weights as they are now to their sum: those before this step count `area` times less of it.
+    void average(std::int64_t i) {
+        double* const steps = s_.slopes;
+        for (std::int64_t k = 0; k < columns(); ++k) {
+            steps[k] = s_.area[k] * s_.steps[k];
             if (!s_.active[k]) continue;
-            const double owed = s_.owed[k], scale = s_.scale[k], area = s_.drift ? s_.area[k] : 0.0;
-            rows_.each_stored(i, columns_, k, [&](std::int64_t at) {
-                const double change = pay(s_.weights[at], s_.paid[at], owed, scale);
-                if (area != 0) s_.drift[at] += area * change;
+            s_.area[k] += s_.scale[k];
+            s_.intercept_sums[k] += s_.intercepts[k];
+        }
+        add(i, steps, s_.drift);
+    }
+
+    // Lets the weights of the row's features pay to L1: all of dense rows, those that CSR rows store.
+    void truncate(std::int64_t i) {
+        const std::int64_t count = columns();
+        T* const weights = s_.weights;
+        T* const paid = s_.paid;
+        double* const drift = s_.drift;
+        const double* const owed = s_.owed;
+        const double* const scale = s_.scale;
+        double* const share = s_.margins;
+        double* const area = s_.values;
+        for (std::int64_t k = 0; k < count; ++k) {
+            share[k] = s_.active[k] ? 1.0 / scale[k] : 0.0;
+            area[k] = drift ? s_.area[k] : 0.0;
+        }
+        if (Rows::FEATURE_MAJOR && COLUMNS != 1) {
+            rows_.each_stored(i, count, 0, [=](std::int64_t first) {
+                if (drift)
+                    for (std::int64_t k = 0; k < count; ++k)
+                        drift[first + k] +=
+                            area[k] * pay(weights[first + k], paid[first + k], owed[k], scale[k], share[k]);
+                else
+#pragma GCC ivdep
+                    for (std::int64_t k = 0; k < count; ++k)
+                        pay(weights[first + k], paid[first + k], owed[k], scale[k], share[k]);
             });
+            return;
+        }
+        for (std::int64_t k = 0; k < count; ++k) {
+            if (share[k] == 0) continue;
+            const double o = owed[k], s = scale[k], h = share[k], a = area[k];
+            if (a == 0)
+                rows_.each_stored(i, count, k, [=](std::int64_t at) { pay(weights[at], paid[at], o, s, h); });
+            else
+                rows_.each_stored(i, count, k, [=](std::int64_t at) {
+                    drift[at] += a * pay(weights[at], paid[at], o, s, h);
+                });
         }
     }
 
     const Rows rows_;
     SgdState<T>& s_;
-    const std::int64_t columns_;
     const LossFunction<T> loss_;
 };
 

@@ -148,9 +148,15 @@ def sample_weights(
     return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 
-def checked_weights(X: Any, sample_weight: Any) -> Array | None:
+def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:
     """Return the given sample weights as numbers that are not negative, or None where all are one."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight,
+        X,
+        dtype=np.float64,
+        ensure_non_negative=True,
+        allow_all_zero_weights=may_all_be_zero,
+    )
     return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)

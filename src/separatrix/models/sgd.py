@@ -418,7 +418,7 @@ class SGDClassifier(_StochasticGradient, LinearClassifier):
         coding = Coding.of("ovr", len(classes))
         previous = self._returned() if self.warm_start else None
         start = Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
-        weights, validate = checked_weights(X, sample_weight), None
+        weights, validate = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
         if self.early_stopping:
             weights, held = hold_out(X, numbers, weights, self.validation_fraction, self.random_state)
             codes = coding.codes[numbers[held.rows]]
@@ -455,9 +455,10 @@ class SGDClassifier(_StochasticGradient, LinearClassifier):
         self._check_batch()
         if isinstance(self.class_weight, str):
             raise ValueError(
-                "class_weight 'balanced' is not supported for partial_fit, which does not know the "
-                "frequencies beforehand. Pass a dict, for example from "
-                "sklearn.utils.class_weight.compute_class_weight."
+                "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' "
+                "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can "
+                "use a large enough sample of the full training set target to properly estimate the class "
+                "frequency distributions. Pass the resulting weights as the class_weight parameter."
             )
         first = not hasattr(self, "classes_")
         X, y = check_samples(self, X, y, reset=first)
@@ -696,6 +697,8 @@ class SGDRegressor(RegressorMixin, _StochasticGradient):  # type: ignore[misc]
         return self
 
     def _numbers(self, y: Any) -> Array:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         try:
             return np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError):

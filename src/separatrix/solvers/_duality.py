@@ -44,24 +44,25 @@ class Objective:
 
 @dataclass
 class _Sums:
-    """Sums over samples; every array has a column per score column, sides are positive and negative."""
+    """Sums over samples; a column per score column, the positive side of ``α`` above the negative."""
 
     losses: Array
-    sides: Array  # (2, columns): sums of α
-    conjugates: Array  # (2, columns)
-    products: Any  # (features, 2 * columns): Σ α x of either side, or None
+    sides: Array  # (sides, columns): sums of α
+    conjugates: Array  # (sides, columns)
+    products: Any  # (features, sides * columns): Σ α x, or None
     mistakes: float
     samples: int
 
     def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.losses + other.losses,
-            self.sides + other.sides,
-            self.conjugates + other.conjugates,
-            None if self.products is None else self.products + other.products,
-            self.mistakes + other.mistakes,
-            self.samples + other.samples,
-        )
+        # Each is added once and then forgotten: no need for new arrays, which may be large.
+        self.losses += other.losses
+        self.sides += other.sides
+        self.conjugates += other.conjugates
+        if self.products is not None:
+            self.products += other.products
+        self.mistakes += other.mistakes
+        self.samples += other.samples
+        return self
 
 
 def measure(problem: Problem, coef: Array, intercept: Array, *, bound: bool = True) -> Objective:
@@ -110,31 +111,29 @@ def _sums(problem: Problem, rows: slice, block: Any, W: Array, b: Array, bound: 
             s = s * problem.factors[classes]
     argument = y * f if problem.loss.of == "margin" else f - y
     losses = s * problem.loss.value(argument)
-    sides = conjugates = np.zeros((2, W.shape[0]))
-    products = None
+    every, K = np.ones(f.shape[0]), W.shape[0]
+    sides, conjugates, products = np.zeros((2, K)), np.zeros((2, K)), None
     if bound:
         slope = s * problem.loss.slope(argument)
         alpha = slope * y if problem.loss.of == "margin" else slope
         conjugate = alpha * f - losses
-        up = alpha > 0
-        pair = np.stack([np.where(up, alpha, 0.0), np.where(up, 0.0, alpha)])
-        sides = pair.sum(axis=1)
-        conjugates = np.stack([np.sum(conjugate, axis=0, where=up), np.sum(conjugate, axis=0, where=~up)])
-        products = np.asarray(block.T @ np.concatenate([pair[0], pair[1]], axis=1))
+        if problem.fit_intercept:
+            alpha = np.concatenate([np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)], axis=1)
+            conjugate = np.where(alpha != 0, np.tile(conjugate, 2), 0.0)
+        sides, conjugates = (every @ alpha).reshape(-1, K), (every @ conjugate).reshape(-1, K)
+        products = np.asarray(block.T @ alpha)
     samples = f.shape[0] if each is None else int(np.count_nonzero(each > 0))
-    return _Sums(losses.sum(axis=0), sides, conjugates, products, mistakes, samples)
+    return _Sums(every @ losses, sides, conjugates, products, mistakes, samples)
 
 
 def _lower_bound(problem: Problem, total: _Sums, n: int) -> float:
     """Return the sum over the columns of the bounds that the slopes prove."""
-    up, down = total.sides[0], -total.sides[1]
     ratios = np.ones_like(total.sides)
     if problem.fit_intercept:
-        lighter = np.minimum(up, down)
-        np.divide(lighter, up, out=ratios[0], where=up > lighter)
-        np.divide(lighter, down, out=ratios[1], where=down > lighter)
+        weights = np.abs(total.sides)
+        np.divide(weights.min(axis=0), weights, out=ratios, where=weights > 0)
     conjugate = (ratios * total.conjugates).sum(axis=0) / n
-    products = total.products.reshape(total.products.shape[0], 2, -1)
+    products = total.products.reshape(-1, *total.sides.shape)
     z = (ratios * products).sum(axis=1) / n
     bounds = [_shrunk(problem.penalty, c, z[:, k]) for k, c in enumerate(conjugate)]
     return float(sum(bounds))
