@@ -90,7 +90,7 @@ class Loss:
         """Return the same loss with another width; one without a width is returned as it is."""
         if self.epsilon is None:
             return self
-        changed = {
+        changed: dict[str, Any] = {
             name: replace(function, epsilon=epsilon)
             for name, function in vars(self).items()
             if isinstance(function, _WithEpsilon)
