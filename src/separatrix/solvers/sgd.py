@@ -12,6 +12,7 @@ gradient descent tricks" (2012); Shalev-Shwartz et al., "Pegasos" (2011). The pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -226,32 +227,30 @@ class SgdSolver:
             self.visits.next_pass()
             finished = self._visit(control)
             epoch += 1
-            self._settle(epoch)
+            squares = self._settle(epoch)
             if not finished:
                 return
-            learning = self.active.astype(bool)
-            W, penalty = self.coef, self.problem.penalty
-            squares = np.einsum("kj,kj->k", W, W, dtype=np.float64)
-            penalties = 0.5 * penalty.l2 * squares
+            penalty = self.problem.penalty
+            objectives = self._losses / n + 0.5 * penalty.l2 * squares
             if penalty.l1 > 0:
-                penalties += penalty.l1 * np.abs(W).sum(axis=1, dtype=np.float64)
-            self.objectives[learning] = (self._losses / n + penalties)[learning]
+                objectives += penalty.l1 * np.abs(self.coef).sum(axis=1, dtype=np.float64)
+            self.objectives = np.where(self.active, objectives, self.objectives)
             record = {
                 "objective": float(self.objectives.sum()),
-                "norm": float(np.sqrt(squares.sum() + np.square(self.intercepts).sum())),
-                "learning": int(learning.sum()),
+                "norm": math.sqrt(float(squares.sum() + self.intercepts @ self.intercepts)),
+                "learning": int(np.count_nonzero(self.active)),
             }
             measures = self.objectives
             if self.validate is not None:
-                measures = -self.validate(W, self.intercepts)
+                measures = -self.validate(self.coef, self.intercepts)
                 record["validation_score"] = -float(measures.mean())
             self._stop_columns(measures)
             yield Step(record, record["objective"], None if self.active.any() else "converged")
 
     def _stop_columns(self, measures: Array) -> None:
         """Let every column that is not getting better stop, or take shorter steps."""
-        for k in np.flatnonzero(self.active):
-            if not self._rules[k](float(measures[k])):
+        for k, measure_of_column in enumerate(measures.tolist()):
+            if not self.active[k] or not self._rules[k](measure_of_column):
                 continue
             if self.rule.name == "adaptive" and self._eta[k] > _SMALLEST_ETA:
                 self._eta[k] /= 5.0
@@ -273,24 +272,28 @@ class SgdSolver:
         """Return how many of the visits ``begin`` … ``end − 1`` the average takes in."""
         return max(0.0, end - max(begin, float(self.average_from))) if self.average_from else 0.0
 
-    def _settle(self, epoch: int) -> None:
-        """Multiply the scale into the weights, and see that they are numbers."""
-        self._counts[self.active > 0] += self._averaged(self._counted, self.t)
-        self._counted = self.t
-        scale = self._scale[:, None]
+    def _settle(self, epoch: int) -> Array:
+        """Multiply the scale into the weights and see that they are numbers; return ``‖w‖²`` per column."""
+        W, drift = self.coef, self._drift
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._drift is not None:
-                self._by_column(self._drift)[...] -= self._area[:, None] * self.coef
+            if drift is not None:
+                self._counts[self.active > 0] += self._averaged(self._counted, self.t)
+                self._counted = self.t
+                self._by_column(drift)[...] -= self._area[:, None] * W
                 self._area[:] = 0.0
-            if np.any(scale != 1.0):
-                self.coef[...] *= scale.astype(self.view.dtype)
+            if self.problem.penalty.l2 > 0:
+                W *= self._scale[:, None].astype(W.dtype)
                 self._scale[:] = 1.0
-        if not (np.all(np.isfinite(self._weights)) and np.all(np.isfinite(self.intercepts))):
+            squares: Array = np.einsum("kj,kj->k", W, W, dtype=np.float64)
+            total = float(squares.sum() + self.intercepts @ self.intercepts)
+        # Numbers whose squares overflow are numbers nevertheless: look at them one by one.
+        if not math.isfinite(total) and not (np.isfinite(W).all() and np.isfinite(self.intercepts).all()):
             raise ValueError(
                 f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
                 "StandardScaler or MinMaxScaler might help. So may a smaller eta0 (learning rates "
                 "'constant', 'invscaling', 'adaptive') or a larger alpha ('optimal', 'pegasos')."
             )
+        return squares
 
     def mean(self) -> tuple[Array, Array]:
         """Return the mean weights and intercepts, of shape (columns, features) and (columns,)."""
