@@ -106,3 +106,45 @@ def shuffle(order, state):
         pick = ((z >> 32) * (last + 1)) >> 32
         order[last], order[pick] = order[pick], order[last]
     return order, state
+
+
+def penalised_objective(X, y, coef, intercept, l1, l2, joint):
+    """Sum of logistic or softmax losses plus l1 |W| + l2/2 |W|^2; y holds class numbers."""
+    W, b = np.asarray(coef, dtype=float), np.asarray(intercept, dtype=float)
+    F = np.asarray(X, dtype=float) @ W.T + b
+    if joint:
+        losses = np.logaddexp.reduce(F, axis=1) - F[np.arange(len(y)), y]
+    else:
+        losses = np.logaddexp(0.0, -(2 * y - 1) * F[:, 0])
+    return losses.sum() + l1 * np.abs(W).sum() + 0.5 * l2 * np.square(W).sum()
+
+
+def penalised_logistic(X, y, l1, l2, joint, fit_intercept):
+    """Smallest penalised objective, by L-BFGS-B on the split W = U - V with U, V >= 0."""
+    from scipy.optimize import minimize
+
+    n, d = X.shape
+    P = int(y.max()) + 1 if joint else 1
+
+    def value(z):
+        U, V, b = z[: P * d].reshape(P, d), z[P * d : 2 * P * d].reshape(P, d), z[2 * P * d :]
+        W = U - V
+        F = X @ W.T + b
+        if joint:
+            total = np.logaddexp.reduce(F, axis=1)
+            R = np.exp(F - total[:, None])
+            R[np.arange(n), y] -= 1
+            loss = (total - F[np.arange(n), y]).sum()
+        else:
+            c = 2 * y - 1
+            loss = np.logaddexp(0.0, -c * F[:, 0]).sum()
+            R = (-c / (1 + np.exp(c * F[:, 0])))[:, None]
+        G = R.T @ X + l2 * W
+        gradient = np.concatenate([(G + l1).ravel(), (l1 - G).ravel(), R.sum(axis=0) * fit_intercept])
+        return loss + l1 * (U + V).sum() + 0.5 * l2 * np.square(W).sum(), gradient
+
+    free = (None, None) if fit_intercept else (0.0, 0.0)
+    bounds = [(0.0, None)] * (2 * P * d) + [free] * P
+    options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
+    return minimize(value, np.zeros(2 * P * d + P), jac=True, method="L-BFGS-B", bounds=bounds,
+                    options=options).fun  # fmt: skip

@@ -26,7 +26,15 @@ import pytest
 import separatrix
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/perceptron.md", "docs/sgd.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/gaussian.md",
+    "docs/least-squares.md",
+    "docs/perceptron.md",
+    "docs/sgd.md",
+)
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix.")

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from separatrix import losses as losses
     from separatrix import plot as plot
     from separatrix.certificate import Certificate as Certificate
+    from separatrix.models.discriminant import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
+    from separatrix.models.discriminant import QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis
+    from separatrix.models.gaussian import GaussianClassifier as GaussianClassifier
     from separatrix.models.kernel_perceptron import KernelPerceptron as KernelPerceptron
+    from separatrix.models.least_squares import LeastSquaresClassifier as LeastSquaresClassifier
+    from separatrix.models.least_squares import RidgeClassifier as RidgeClassifier
+    from separatrix.models.logistic import LogisticRegression as LogisticRegression
     from separatrix.models.perceptron import Perceptron as Perceptron
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
@@ -29,8 +35,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "separatrix.certificate",
+    "GaussianClassifier": "separatrix.models.gaussian",
     "KernelPerceptron": "separatrix.models.kernel_perceptron",
+    "LeastSquaresClassifier": "separatrix.models.least_squares",
+    "LinearDiscriminantAnalysis": "separatrix.models.discriminant",
+    "LogisticRegression": "separatrix.models.logistic",
     "Perceptron": "separatrix.models.perceptron",
+    "QuadraticDiscriminantAnalysis": "separatrix.models.discriminant",
+    "RidgeClassifier": "separatrix.models.least_squares",
     "load": "separatrix.persistence",
     "save": "separatrix.persistence",
 }
@@ -38,8 +50,14 @@ _MODULES = ("kernels", "losses", "plot")
 
 __all__ = [
     "Certificate",
+    "GaussianClassifier",
     "KernelPerceptron",
+    "LeastSquaresClassifier",
+    "LinearDiscriminantAnalysis",
+    "LogisticRegression",
     "Perceptron",
+    "QuadraticDiscriminantAnalysis",
+    "RidgeClassifier",
     "kernels",
     "load",
     "losses",

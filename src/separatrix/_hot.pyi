@@ -109,3 +109,104 @@ class JudgeFloat32(_Judge): ...
 class JudgeFloat64(_Judge): ...
 class SgdFloat32(_Sgd): ...
 class SgdFloat64(_Sgd): ...
+
+def sweep_dense(
+    X: NDArray[Any],
+    single: bool,
+    classes: NDArray[Any],
+    weights: NDArray[Any] | None,
+    codes: NDArray[Any] | None,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    gradient: NDArray[Any] | None,
+    gradient_intercept: NDArray[Any],
+    residuals: NDArray[Any] | None,
+) -> float: ...
+def sweep_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    classes: NDArray[Any],
+    weights: NDArray[Any] | None,
+    codes: NDArray[Any] | None,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    gradient: NDArray[Any] | None,
+    gradient_intercept: NDArray[Any],
+    residuals: NDArray[Any] | None,
+) -> float: ...
+def gram_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    weights: NDArray[Any] | None,
+    gram: NDArray[Any],
+) -> None: ...
+# H, gradient, weights, step, falls, then l1, l2, sweeps and tol.
+def gram_descent(*arrays_and_settings: Any) -> float: ...
+
+# The columns (a Fortran array; or data, rows and starts), which of them, h, and where the sums go.
+def column_curvature(*columns_and_out: NDArray[Any]) -> None: ...
+
+class Coordinates:
+    def __init__(
+        self,
+        *,
+        l1: float,
+        l2: float,
+        q: NDArray[Any],
+        p: NDArray[Any] | None,
+        Z: NDArray[Any],
+        mean: NDArray[Any] | None,
+        gradient: NDArray[Any],
+        curvature: NDArray[Any],
+        weights: NDArray[Any],
+        step: NDArray[Any],
+        intercept_gradient: NDArray[Any],
+        intercept_inverse: NDArray[Any],
+        intercept_step: NDArray[Any],
+        scratch: NDArray[Any],
+        fit_intercept: bool,
+    ) -> None: ...
+    # The columns, which of them, the order of the visits, active weights, and whether only those count.
+    def sweep(self, *columns_and_visits: Any) -> float: ...
+class _SoftmaxDual:
+    negligible: float
+    shrink: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        scale: NDArray[Any],
+        norms: NDArray[Any],
+        mean_dots: NDArray[Any],
+        columns: int,
+        constant: float,
+        weights: NDArray[Any],
+        nu: NDArray[Any],
+        asleep: NDArray[Any],
+        offsets: NDArray[Any],
+        sums: NDArray[Any],
+        spread: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class SoftmaxDualFloat32(_SoftmaxDual): ...
+class SoftmaxDualFloat64(_SoftmaxDual): ...
+
+# The rows, then the weights and where the scores go; or the right side, a range of columns and the sum.
+def padded_scores(*rows_and_arrays: Any) -> None: ...
+def add_padded_transposed(*rows_and_arrays: Any) -> None: ...
+def softmax_rows(
+    scores: NDArray[Any],
+    offsets: NDArray[Any],
+    classes: NDArray[Any],
+    weights: NDArray[Any],
+    columns: int,
+    P: NDArray[Any],
+    /,
+) -> float: ...

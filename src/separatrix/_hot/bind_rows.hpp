@@ -9,6 +9,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "bindings.hpp"
 #include "kernels.hpp"
 
 namespace separatrix {
@@ -16,12 +17,10 @@ namespace separatrix {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-extern const KernelSet* chosen;  // by the processor, or by use_instruction_set
-
 template <class T>
 const Kernels<T>& kernels() {
-    if constexpr (std::is_same_v<T, float>) return chosen->single_precision;
-    else return chosen->double_precision;
+    if constexpr (std::is_same_v<T, float>) return chosen_kernels().single_precision;
+    else return chosen_kernels().double_precision;
 }
 
 template <class T>

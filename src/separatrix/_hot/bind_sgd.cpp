@@ -73,7 +73,7 @@ void bind_state(nb::module_& m, const std::string& suffix) {
 
 }  // namespace
 
-void bind_sgd(nb::module_& m) {
+void separatrix::bind_sgd(nb::module_& m) {
     bind_state<float>(m, "Float32");
     bind_state<double>(m, "Float64");
 }

@@ -1,8 +1,9 @@
 // Compiled once per instruction set, with SEPARATRIX_ISA naming the namespace. Only code from the
-// unnamed namespaces of rows.hpp, perceptron.hpp and sgd.hpp is used here: an inline function shared with
+// unnamed namespaces of the headers below is used here: an inline function shared with
 // another translation unit could otherwise be linked in the wider instruction set for all.
 #include <type_traits>
 
+#include "coordinate.hpp"
 #include "kernels.hpp"
 #include "perceptron.hpp"
 #include "sgd.hpp"
@@ -46,16 +47,25 @@ constexpr Kernels<T> all_kernels = {
     row_kernels<T, DenseArray<T>>,
     row_kernels<T, CsrArray<T, std::int32_t>>,
     row_kernels<T, CsrArray<T, std::int64_t>>,
+    {column_sweep<DenseColumns<T>>, column_curvature<DenseColumns<T>>},
+    {column_sweep<SparseColumns<T>>, column_curvature<SparseColumns<T>>},
 };
 
 #define SEPARATRIX_TEXT(x) #x
 #define SEPARATRIX_NAME(x) SEPARATRIX_TEXT(x)
 
-const KernelSet table = {SEPARATRIX_NAME(SEPARATRIX_ISA), all_kernels<float>, all_kernels<double>};
-
 }  // namespace
 
-const KernelSet& kernels() { return table; }
+const KernelSet& kernels() {
+    static const KernelSet table = {
+        .name = SEPARATRIX_NAME(SEPARATRIX_ISA),
+        .single_precision = all_kernels<float>,
+        .double_precision = all_kernels<double>,
+        .sweeps = &sweeps(),
+        .gram_descent = gram_descent,
+    };
+    return table;
+}
 
 }  // namespace SEPARATRIX_ISA
 }  // namespace separatrix

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "coordinate_state.hpp"
 #include "perceptron_state.hpp"
 #include "sgd_state.hpp"
+#include "sweep_kernels.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -23,7 +25,6 @@ struct CsrArray {
     std::int64_t n_features;
 };
 
-
 // The loops over one kind of rows.
 template <class T, class Rows>
 struct RowKernels {
@@ -32,21 +33,38 @@ struct RowKernels {
     void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
 };
 
+// Coordinate descent over one kind of columns.
+template <class Columns>
+struct ColumnKernels {
+    double (*sweep)(const Columns&, const std::int64_t* columns, CoordinateState&, const std::int64_t* order,
+                    std::int64_t count, std::uint8_t* active, bool partial);
+    void (*curvature)(const Columns&, const std::int64_t* columns, std::int64_t count, const double* h,
+                      std::int64_t width, double* out);
+};
+
 template <class T>
 struct Kernels {
     RowKernels<T, DenseArray<T>> dense;
     RowKernels<T, CsrArray<T, std::int32_t>> csr32;
     RowKernels<T, CsrArray<T, std::int64_t>> csr64;
+    ColumnKernels<DenseColumns<T>> dense_columns;
+    ColumnKernels<SparseColumns<T>> sparse_columns;
 
     const auto& of(const DenseArray<T>&) const { return dense; }
     const auto& of(const CsrArray<T, std::int32_t>&) const { return csr32; }
     const auto& of(const CsrArray<T, std::int64_t>&) const { return csr64; }
+    const auto& of(const DenseColumns<T>&) const { return dense_columns; }
+    const auto& of(const SparseColumns<T>&) const { return sparse_columns; }
 };
 
 struct KernelSet {
     const char* name;
     Kernels<float> single_precision;
     Kernels<double> double_precision;
+    const SweepSet* sweeps;
+    double (*gram_descent)(const double* H, double* gradient, const double* weights, double* step,
+                           double* falls, std::int64_t blocks, std::int64_t size, double l1, double l2,
+                           std::int64_t sweeps, double tol);
 };
 
 namespace baseline { const KernelSet& kernels(); }

@@ -6,18 +6,15 @@
 #include <vector>
 
 #include "bind_rows.hpp"
+#include "bindings.hpp"
 #include "hash.hpp"
 #include "random.hpp"
 
 using namespace separatrix;
 
-namespace separatrix {
-const KernelSet* chosen = nullptr;
-}
-
-void bind_sgd(nb::module_& m);
-
 namespace {
+
+const KernelSet* chosen = nullptr;
 
 template <class T>
 void bind_perceptron(nb::module_& m, const std::string& suffix) {
@@ -101,6 +98,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
 
 }  // namespace
 
+const KernelSet& separatrix::chosen_kernels() { return *chosen; }
+
 NB_MODULE(_hot, m) {
     chosen = find_kernels(nullptr);
     m.def("instruction_set", [] { return std::string(chosen->name); });
@@ -137,4 +136,7 @@ NB_MODULE(_hot, m) {
     bind_perceptron<float>(m, "Float32");
     bind_perceptron<double>(m, "Float64");
     bind_sgd(m);
+    bind_sweep(m);
+    bind_coordinate(m);
+    bind_softmax_dual(m);
 }

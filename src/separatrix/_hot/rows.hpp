@@ -406,11 +406,11 @@ private:
     }
 };
 
-constexpr std::int64_t AHEAD = 16;  // rows between the prefetch of a row and its visit
+constexpr std::int64_t ROWS_AHEAD = 16;  // rows between the prefetch of a row and its visit
 
 template <class Rows>
 inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
-    if (at + AHEAD < visits.end) rows.prefetch(visits.row(at + AHEAD));
+    if (at + ROWS_AHEAD < visits.end) rows.prefetch(visits.row(at + ROWS_AHEAD));
 }
 
 // Lets a weight (stored: divided by scale) pay to L1 what it owes and has not paid yet, at most down to 0

@@ -11,8 +11,14 @@ from separatrix.cli.screen import CommandError
 
 # Name on the command line -> class in `separatrix`.
 MODELS = {
-    "perceptron": "Perceptron",
+    "gaussian": "GaussianClassifier",
     "kernel-perceptron": "KernelPerceptron",
+    "lda": "LinearDiscriminantAnalysis",
+    "least-squares": "LeastSquaresClassifier",
+    "logistic": "LogisticRegression",
+    "perceptron": "Perceptron",
+    "qda": "QuadraticDiscriminantAnalysis",
+    "ridge": "RidgeClassifier",
 }
 _WORDS = {
     "true": True,

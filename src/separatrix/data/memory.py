@@ -6,7 +6,6 @@ float32 and float64 input is never copied: a view keeps a reference and reads bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,9 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype in (np.float32, np.float16) else np.float64)
 
 
-def _block_rows(n_rows: int, row_bytes: float) -> int:
-    return int(min(max(1, n_rows), max(1, BLOCK_BYTES // max(row_bytes, 1))))
+def _parts(n_rows: int, row_bytes: float) -> list[slice]:
+    step = int(max(1, BLOCK_BYTES // max(row_bytes, 1)))
+    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
 
 
 class DenseView(DataView):
@@ -35,6 +35,8 @@ class DenseView(DataView):
     (dtype('float64'), [[20.0, 26.0], [26.0, 35.0]])
     """
 
+    sparse = False
+
     def __init__(self, X: Array) -> None:
         self.array = X
         self.shape = (X.shape[0], X.shape[1])
@@ -44,17 +46,13 @@ class DenseView(DataView):
         #: Whether compiled row loops may read the rows where they are.
         self.rows_in_place = X.dtype == self.dtype and unit_stride and whole_items and X.dtype.isnative
 
-    @property
-    def row_elements(self) -> float:
-        """Mean number of stored values in a row."""
-        return float(self.shape[1])
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return _parts(self.shape[0], self.shape[1] * self.dtype.itemsize)
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(rows, block)`` in order."""
-        step = _block_rows(self.shape[0], self.shape[1] * self.dtype.itemsize)
-        for begin in range(0, self.shape[0], step):
-            rows = slice(begin, min(begin + step, self.shape[0]))
-            yield rows, np.asarray(self.array[rows], dtype=self.dtype)
+    def read(self, rows: slice) -> Array:
+        """Return neighbouring rows as a float array."""
+        return np.asarray(self.array[rows], dtype=self.dtype)
 
     def take(self, rows: Array) -> Array:
         """Return the given rows as one contiguous float array."""
@@ -73,6 +71,8 @@ class CsrView(DataView):
     >>> view.row_norms().tolist()
     [4.0, 1.0]
     """
+
+    sparse = True
 
     def __init__(self, X: Any) -> None:
         self.array = X
@@ -108,13 +108,14 @@ class CsrView(DataView):
         """Mean number of stored values in a row."""
         return float(self.array.indptr[-1]) / max(1, self.shape[0])
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield ``(rows, block)`` in order."""
-        step = _block_rows(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
-        for begin in range(0, self.shape[0], step):
-            rows = slice(begin, min(begin + step, self.shape[0]))
-            block = self._rows(begin, rows.stop)
-            yield rows, block if block.dtype == self.dtype else block.astype(self.dtype)
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return _parts(self.shape[0], (self.row_elements + 1) * (self.dtype.itemsize + 8))
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a float CSR matrix."""
+        block = self._rows(rows.start, rows.stop)
+        return block if block.dtype == self.dtype else block.astype(self.dtype)
 
     def _rows(self, begin: int, end: int) -> Any:
         """Return neighbouring rows without copying their values."""
@@ -133,6 +134,44 @@ class CsrView(DataView):
             block.indices = block.indices.astype(np.int64, copy=False)
             block.indptr = block.indptr.astype(np.int64, copy=False)
         return block
+
+
+class ConstantColumn(DataView):
+    """A view with one more feature, the same for all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ConstantColumn(DenseView(np.ones((1, 2))), 5.0).read(slice(0, 1)).tolist()
+    [[1.0, 1.0, 5.0]]
+    """
+
+    def __init__(self, view: DataView, value: float) -> None:
+        self.view, self.value = view, value
+        self.shape, self.dtype, self.sparse = (view.shape[0], view.shape[1] + 1), view.dtype, view.sparse
+
+    def _extended(self, block: Any) -> Any:
+        column = np.full((block.shape[0], 1), self.value, dtype=block.dtype)
+        if not self.sparse:
+            return np.hstack([block, column])
+        return sparse.hstack([block, sparse.csr_array(column)], format="csr")
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return self.view.row_elements + 1
+
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return self.view.parts()
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a float array or CSR matrix."""
+        return self._extended(self.view.read(rows))
+
+    def take(self, rows: Array) -> Any:
+        """Return the given rows as one float block."""
+        return self._extended(self.view.take(rows))
 
 
 def view_of(X: Any) -> DenseView | CsrView:

@@ -1,12 +1,17 @@
-"""How many threads the linear algebra library may use."""
+"""Threads: how many, who runs in them, and how many the linear algebra library may add."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 #: Multiply-adds below which the libraries do not start threads of their own.
 _SMALL = 1 << 16
@@ -46,3 +51,44 @@ def single_threaded(work: float) -> Iterator[None]:
         return
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+_limit: ContextVar[int | None] = ContextVar("threads", default=None)
+_inside = threading.local()
+
+
+@contextmanager
+def at_most(n_jobs: int | None) -> Iterator[None]:
+    """Let sums over blocks use no more threads than ``n_jobs`` allows, within the block."""
+    token = _limit.set(n_jobs)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="separatrix")
+
+
+if hasattr(os, "register_at_fork"):
+    # A child process has none of its parent's threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def in_threads(function: Callable[[int], Result], count: int) -> Iterator[Result]:
+    """Yield ``function(0) … function(count − 1)`` in order, computed by several threads.
+
+    Work that is already in such a thread goes on in it alone.
+    """
+    threads = min(count, thread_count(_limit.get()))
+    if threads <= 1 or getattr(_inside, "now", False):
+        yield from map(function, range(count))
+        return
+
+    def task(number: int) -> Result:
+        _inside.now = True
+        return function(number)
+
+    yield from _pool(thread_count(_limit.get())).map(task, range(count))

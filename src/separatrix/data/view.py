@@ -3,28 +3,42 @@
 A view is a matrix of ``n`` rows that can be read in blocks. Everything a *pass solver* needs
 (scores, transposed products, weighted Gram matrices, sums over rows) follows from the blocks, so
 dense, sparse, chunked and distributed data share one implementation: a new kind of data has to say
-only how its blocks are read. Sums run over the blocks in their fixed order.
+only how its blocks are read. Sums run over the blocks in an order that is fixed by their number.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.data.threads import single_threaded
+from separatrix import _hot
+from separatrix.data.threads import in_threads, single_threaded
 
 Array = NDArray[Any]
+Total = TypeVar("Total")
 
 #: Bytes of one block: large enough for BLAS, small enough for the caches and any memory budget.
 BLOCK_BYTES = 4 << 20
+#: Most groups of blocks that are summed side by side, and most bytes of all their totals.
+_GROUPS, _TOTAL_BYTES = 16, 64 << 20
+#: Bytes of the rows of one symmetric product.
+_GRAM_BYTES = 1 << 20
 
 
 def _dense(product: Any) -> Array:
     return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+
+
+def csr_parts(block: Any) -> tuple[Array, Array, Array]:
+    """Return the values, column indices and row pointers of a CSR block, as compiled loops want them."""
+    indices, indptr = block.indices, block.indptr
+    if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
+        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    return np.ascontiguousarray(block.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
 
 
 class DataView(ABC):
@@ -36,50 +50,143 @@ class DataView(ABC):
         Rows and columns.
     dtype : numpy.dtype
         float32 or float64, the precision in which solvers work on these data.
+    sparse : bool
+        Whether blocks are CSR matrices.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    sparse: bool
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return float(self.shape[1])
 
     @abstractmethod
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield ``(rows, block)`` in order; a block is a float array or CSR matrix."""
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+
+    @abstractmethod
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a float array or CSR matrix, not copied where they are one."""
 
     @abstractmethod
     def take(self, rows: Array) -> Any:
         """Return the given rows, in the given order, as one float block."""
 
-    def map_sum(self, function: Callable[[slice, Any], Any]) -> Any:
-        """Return the sum of ``function(rows, block)`` over all blocks, in their order."""
-        total = None
-        for rows, block in self.blocks():
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield ``(rows, block)`` in order; a block is a float array or CSR matrix."""
+        for rows in self.parts():
+            yield rows, self.read(rows)
+
+    def fold(
+        self, start: Callable[[], Total], add: Callable[[Total, slice, Any], Total], size: int = 0
+    ) -> Total:
+        """Return all blocks' contributions to a sum, taken up by several threads.
+
+        The blocks form neighbouring groups; each group is folded in order from ``start()`` by
+        ``add(total, rows, block)``, and the groups' totals are added in order. The groups do not
+        depend on the number of threads, so neither does the result.
+
+        Parameters
+        ----------
+        start : callable
+            Returns an empty total, an object that knows ``+=``.
+        add : callable
+            Returns the total with a block added; may change it in place.
+        size : int
+            Bytes of a total: large totals are kept few.
+        """
+        parts = self.parts()
+        most = max(2, min(_GROUPS, _TOTAL_BYTES // max(1, size)))
+        count = min(len(parts), most)
+
+        def group(number: int) -> Total:
+            total = start()
+            for rows in parts[number * len(parts) // count : (number + 1) * len(parts) // count]:
+                total = add(total, rows, self.read(rows))
+            return total
+
+        if count <= 1:
+            return group(0) if parts else start()
+        # The groups' own products use one thread each.
+        with single_threaded(np.inf):
+            totals = in_threads(group, count)
+            result = next(totals)
+            for total in totals:
+                result += total  # type: ignore[operator]
+        return result
+
+    def map_sum(self, function: Callable[[slice, Any], Any], size: int = 0) -> Any:
+        """Return the sum of ``function(rows, block)`` over all blocks, as :meth:`fold` adds it."""
+
+        def add(total: Any, rows: slice, block: Any) -> Any:
             part = function(rows, block)
-            total = part if total is None else total + part
-        return total
+            if total is None:
+                return part
+            total += part
+            return total
+
+        return self.fold(lambda: None, add, size)
 
     def scores(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """Return ``X Wᵀ + b``, of shape (rows, rows of W)."""
         out = np.empty((self.shape[0], coef.shape[0]), dtype=np.result_type(self.dtype, coef.dtype))
-        with single_threaded(self.shape[0] * coef.size):
-            for rows, block in self.blocks():
-                out[rows] = block @ coef.T + intercept
+
+        def write(_: None, rows: slice, block: Any) -> None:
+            out[rows] = block @ coef.T + intercept
+
+        parts = self.parts()
+        if len(parts) == 1:
+            with single_threaded(self.shape[0] * coef.size):
+                write(None, parts[0], self.read(parts[0]))
+        else:
+            with single_threaded(np.inf):
+                for _ in in_threads(lambda k: write(None, parts[k], self.read(parts[k])), len(parts)):
+                    pass
         return out
 
     def transposed(self, R: Array) -> Array:
         """Return ``Xᵀ R`` for a matrix ``R`` with one row per row of ``X``."""
-        return np.asarray(self.map_sum(lambda rows, block: _dense(block.T @ R[rows])))
+        size = self.shape[1] * R.shape[1] * 8
+        return np.asarray(self.map_sum(lambda rows, block: _dense(block.T @ R[rows]), size))
 
-    def gram(self, weights: Array | None = None) -> Array:
-        """Return ``Xᵀ diag(weights) X`` (all weights one if not given)."""
+    def gram(self, weights: Array | None = None, shift: Array | None = None) -> Array:
+        """Return ``(X − m)ᵀ diag(weights) (X − m)`` in double precision.
 
-        def part(rows: slice, block: Any) -> Array:
-            if weights is None:
-                return _dense(block.T @ block)
-            s = weights[rows]
-            scaled = block.multiply(s[:, None]).tocsr() if hasattr(block, "tocsr") else block * s[:, None]
-            return _dense(block.T @ scaled)
+        Parameters
+        ----------
+        weights : ndarray of shape (n,) or None
+            Not negative; one for each row if not given.
+        shift : ndarray of shape (features,) or None
+            ``m``, subtracted from each row of dense data before anything is multiplied, so that a
+            large mean costs no digits; zero if not given.
+        """
+        d = self.shape[1]
+        far = None if shift is None else np.asarray(shift, dtype=np.float64)
 
-        return np.asarray(self.map_sum(part))
+        def add(total: Array, rows: slice, block: Any) -> Array:
+            s = None if weights is None else np.ascontiguousarray(weights[rows], dtype=np.float64)
+            if hasattr(block, "tocsr"):
+                _hot.gram_csr(*csr_parts(block), s, total)
+                if far is not None:
+                    sums = block.T @ (np.ones(block.shape[0]) if s is None else s)
+                    count = block.shape[0] if s is None else float(s.sum())
+                    cross = np.outer(far, sums - 0.5 * count * far)
+                    total -= cross + cross.T
+                return total
+            step = max(64, _GRAM_BYTES // (8 * max(1, d)))
+            for begin in range(0, block.shape[0], step):
+                piece = block[begin : begin + step]
+                piece = piece.astype(np.float64, copy=False) if far is None else piece - far
+                if s is not None:
+                    piece = piece * np.sqrt(s[begin : begin + step, None])
+                # NumPy sees a matrix times itself and does half the work.
+                total += piece.T @ piece
+            return total
+
+        return self.fold(lambda: np.zeros((d, d)), add, d * d * 8)
 
     def row_norms(self) -> Array:
         """Return ``‖x_i‖²`` of every row, in double precision."""

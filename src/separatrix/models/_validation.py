@@ -160,3 +160,16 @@ def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False
         allow_all_zero_weights=may_all_be_zero,
     )
     return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
+
+
+def refuse_empty_classes(classes: Array, numbers: Array, weights: Array | None) -> None:
+    """Refuse weights that leave a class without any sample."""
+    if weights is None:
+        return
+    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
+    if not np.all(totals > 0):
+        names = ", ".join(_shown(classes[k]) for k in np.flatnonzero(~(totals > 0)))
+        raise ValueError(
+            f"all samples of class {names} have weight 0, so nothing can be learnt of it: give it a positive "
+            "weight, or leave its samples out."
+        )

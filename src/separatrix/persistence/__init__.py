@@ -30,12 +30,24 @@ __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
 
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {
-    "Perceptron": "separatrix",
+    "GaussianClassifier": "separatrix",
     "KernelPerceptron": "separatrix",
+    "LeastSquaresClassifier": "separatrix",
+    "LinearDiscriminantAnalysis": "separatrix",
+    "LogisticRegression": "separatrix",
+    "Perceptron": "separatrix",
+    "QuadraticDiscriminantAnalysis": "separatrix",
+    "RidgeClassifier": "separatrix",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
-_HIDDEN_STATE = {"Perceptron": ("_average_state",)}
+_HIDDEN_STATE = {
+    "GaussianClassifier": ("_state", "_unready"),
+    "LinearDiscriminantAnalysis": ("_state", "_unready"),
+    "Perceptron": ("_average_state",),
+    "QuadraticDiscriminantAnalysis": ("_state", "_unready"),
+    "RidgeClassifier": ("_sparse_labels",),
+}
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
@@ -183,11 +195,16 @@ def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
     return model
 
 
+def _rows(array: Any, name: str) -> int:
+    return 1 if name == "coef_" and np.ndim(array) == 1 else int(np.shape(array)[0])
+
+
 def _check_shapes(model: Any) -> None:
     """Refuse arrays that do not fit together: compiled code trusts their lengths."""
     features = int(model.n_features_in_)
     for name in ("coef_", "support_vectors_", "class_coef_"):
-        if hasattr(model, name) and np.shape(getattr(model, name))[1:] != (features,):
+        # RidgeClassifier keeps the weights of two classes as one row, as scikit-learn does.
+        if hasattr(model, name) and np.shape(getattr(model, name))[-1:] != (features,):
             raise ModelFileError(f"{name} does not have {features} columns")
     for name, other in (
         ("intercept_", "coef_"),
@@ -195,7 +212,7 @@ def _check_shapes(model: Any) -> None:
         ("support_", "support_vectors_"),
         ("intercept_", "dual_coef_"),
     ):
-        lengths = {np.shape(getattr(model, part))[0] for part in (name, other) if hasattr(model, part)}
+        lengths = {_rows(getattr(model, part), part) for part in (name, other) if hasattr(model, part)}
         if len(lengths) > 1:
             raise ModelFileError(f"{name} and {other} differ in length")
     if hasattr(model, "dual_coef_") and np.shape(model.dual_coef_)[1] != model.support_vectors_.shape[0]:

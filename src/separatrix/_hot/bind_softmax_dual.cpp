@@ -1,0 +1,157 @@
+// Binds the softmax dual's loops to Python. Python has checked every argument before it comes here.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "bindings.hpp"
+#include "kernels.hpp"
+#include "softmax_dual_state.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace separatrix;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+const SoftmaxDualSet& kernel_set() {
+#if defined(SEPARATRIX_X86_SETS)
+    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::softmax_dual_set();
+    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::softmax_dual_set();
+#endif
+    return baseline::softmax_dual_set();
+}
+
+template <class T, class S>
+const SoftmaxDualKernels<T, S>& kernels() {
+    const SoftmaxDualSet& set = kernel_set();
+    if constexpr (std::is_same_v<T, float>) {
+        if constexpr (std::is_same_v<S, float>) return set.single_single;
+        else return set.single_double;
+    } else {
+        if constexpr (std::is_same_v<S, float>) return set.double_single;
+        else return set.double_double;
+    }
+}
+
+// Every function exists for dense rows and both widths of CSR indices: it takes X, or data, indices, indptr
+// and the number of features, and then what is its own. Python keeps the arrays of a state alive.
+template <class S, class T>
+void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
+    using State = SoftmaxDualState<S>;
+    const auto visit = [](State& state, const auto& rows, const Array<const std::int64_t>& order,
+                          std::int64_t begin, std::int64_t end, std::int64_t gathered) {
+        const Visits visits{order.data(), begin, end, end - begin, gathered};
+        nb::gil_scoped_release release;
+        kernels<T, S>().of(rows).pass(rows, state, visits);
+    };
+    const auto score = [](const auto& rows, const Array<const S>& weights, const Array<S>& out) {
+        const auto count = static_cast<std::int64_t>(out.shape(0)), padded = static_cast<std::int64_t>(out.shape(1));
+        nb::gil_scoped_release release;
+        kernels<T, S>().of(rows).scores(rows, weights.data(), padded, count, out.data());
+    };
+    const auto transpose = [](const auto& rows, const Array<const S>& R, std::int64_t begin, std::int64_t end,
+                              const Array<S>& out) {
+        const auto count = static_cast<std::int64_t>(R.shape(0)), padded = static_cast<std::int64_t>(R.shape(1));
+        nb::gil_scoped_release release;
+        kernels<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
+    };
+    const auto dense = [](const Matrix<T>& X) {
+        return DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
+    };
+    c.def("run_dense", [=](State& state, const Matrix<T>& X, const Array<const std::int64_t>& order,
+                           std::int64_t begin, std::int64_t end, std::int64_t gathered) {
+        visit(state, dense(X), order, begin, end, gathered);
+    });
+    m.def("padded_scores", [=](const Matrix<T>& X, const Array<const S>& weights, const Array<S>& out) {
+        score(dense(X), weights, out);
+    });
+    m.def("add_padded_transposed", [=](const Matrix<T>& X, const Array<const S>& R, std::int64_t begin,
+                                       std::int64_t end, const Array<S>& out) {
+        transpose(dense(X), R, begin, end, out);
+    });
+    const auto def_csr = [&]<class Index>(Index) {
+        using Data = Array<const T>;
+        using Places = Array<const Index>;
+        const auto csr = [](const Data& data, const Places& indices, const Places& indptr, std::int64_t d) {
+            return CsrArray<T, Index>{data.data(), indices.data(), indptr.data(), d};
+        };
+        c.def("run_csr", [=](State& state, const Data& data, const Places& indices, const Places& indptr,
+                             std::int64_t d, const Array<const std::int64_t>& order, std::int64_t begin,
+                             std::int64_t end, std::int64_t gathered) {
+            visit(state, csr(data, indices, indptr, d), order, begin, end, gathered);
+        });
+        m.def("padded_scores", [=](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
+                                   const Array<const S>& weights, const Array<S>& out) {
+            score(csr(data, indices, indptr, d), weights, out);
+        });
+        m.def("add_padded_transposed",
+              [=](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
+                  const Array<const S>& R, std::int64_t begin, std::int64_t end, const Array<S>& out) {
+                  transpose(csr(data, indices, indptr, d), R, begin, end, out);
+              });
+    };
+    def_csr(std::int32_t{});
+    def_csr(std::int64_t{});
+}
+
+template <class S>
+void bind_state(nb::module_& m, const char* name) {
+    using State = SoftmaxDualState<S>;
+    nb::class_<State> c(m, name);
+    c.def(
+        "__init__",
+        [](State* self, const Array<const std::int32_t>& classes, const Array<const double>& scale,
+           const Array<const double>& norms, const Array<const double>& mean_dots, std::int64_t columns,
+           double constant, const Array<S>& weights, const Array<S>& nu, const Array<std::uint8_t>& asleep,
+           const Array<S>& offsets, const Array<S>& sums, const Array<S>& spread, const Array<S>& scratch,
+           const Array<double>& tally) {
+            new (self) State{
+                .classes = classes.data(),
+                .scale = scale.data(),
+                .norms = norms.data(),
+                .mean_dots = mean_dots.data(),
+                .columns = columns,
+                .padded = static_cast<std::int64_t>(weights.shape(1)),
+                .constant = constant,
+                .weights = weights.data(),
+                .nu = nu.data(),
+                .asleep = asleep.data(),
+                .offsets = offsets.data(),
+                .sums = sums.data(),
+                .spread = spread.data(),
+                .scratch = scratch.data(),
+                .tally = tally.data(),
+                .negligible = 0.0,
+                .shrink = 1.0,
+            };
+        },
+        nb::kw_only(), "classes"_a, "scale"_a, "norms"_a, "mean_dots"_a, "columns"_a, "constant"_a, "weights"_a,
+        "nu"_a, "asleep"_a, "offsets"_a, "sums"_a, "spread"_a, "scratch"_a, "tally"_a);
+    c.def_rw("negligible", &State::negligible);
+    c.def_rw("shrink", &State::shrink);
+    bind_rows<S, float>(m, c);
+    bind_rows<S, double>(m, c);
+}
+
+}  // namespace
+
+void separatrix::bind_softmax_dual(nb::module_& m) {
+    bind_state<float>(m, "SoftmaxDualFloat32");
+    bind_state<double>(m, "SoftmaxDualFloat64");
+    m.def("softmax_rows", [](const Array<const double>& scores, const Array<const double>& offsets,
+                             const Array<const std::int32_t>& classes, const Array<const double>& weights,
+                             std::int64_t columns, const Array<double>& P) {
+        nb::gil_scoped_release release;
+        return kernel_set().softmax(scores.data(), offsets.data(), classes.data(), weights.data(),
+                                    static_cast<std::int64_t>(scores.shape(0)), columns,
+                                    static_cast<std::int64_t>(scores.shape(1)), P.data());
+    });
+}

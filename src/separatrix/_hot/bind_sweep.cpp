@@ -1,0 +1,107 @@
+// Binds the sweeps to Python; nothing else. Python has checked every argument before it comes here.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <type_traits>
+
+#include "bindings.hpp"
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace separatrix {
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+template <class Data>
+const SweepKernels<Data>& sweeps() {
+    if constexpr (std::is_same_v<Data, float>) return chosen_kernels().sweeps->single_precision;
+    else return chosen_kernels().sweeps->double_precision;
+}
+
+SweepState state_of(const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
+                    const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
+                    const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
+                    const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
+    return {
+        .classes = classes.data(),
+        .weights = weights ? weights->data() : nullptr,
+        .codes = codes ? codes->data() : nullptr,
+        .columns = static_cast<std::int64_t>(intercept.shape(0)),
+        .stride = 0,
+        .coef = coef.data(),
+        .intercept = intercept.data(),
+        .gradient = gradient ? gradient->data() : nullptr,
+        .gradient_intercept = gradient_intercept.data(),
+        .residuals = residuals ? residuals->data() : nullptr,
+    };
+}
+
+template <class Data>
+void bind_dense(nb::module_& m) {
+    m.def(
+        "sweep_dense",
+        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X, bool single,
+           const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
+           const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
+           const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
+           const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
+            const SweepState state =
+                state_of(classes, weights, codes, coef, intercept, gradient, gradient_intercept, residuals);
+            const auto sweep = single ? sweeps<Data>().dense_single : sweeps<Data>().dense_double;
+            nb::gil_scoped_release release;
+            return sweep(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
+                         static_cast<std::int64_t>(X.shape(1)), state);
+        },
+        "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "codes"_a.none(), "coef"_a, "intercept"_a,
+        "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
+}
+
+template <class Data, class Index>
+void bind_csr(nb::module_& m) {
+    m.def(
+        "sweep_csr",
+        [](const Array<const Data>& data, const Array<const Index>& indices, const Array<const Index>& indptr,
+           const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
+           const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
+           const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
+           const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
+            const SweepState state =
+                state_of(classes, weights, codes, coef, intercept, gradient, gradient_intercept, residuals);
+            nb::gil_scoped_release release;
+            return sweeps<Data>().csr(Index{})(data.data(), indices.data(), indptr.data(),
+                                               static_cast<std::int64_t>(classes.shape(0)), state);
+        },
+        "data"_a, "indices"_a, "indptr"_a, "classes"_a, "weights"_a.none(), "codes"_a.none(), "coef"_a,
+        "intercept"_a, "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
+    m.def(
+        "gram_csr",
+        [](const Array<const Data>& data, const Array<const Index>& indices, const Array<const Index>& indptr,
+           const std::optional<Array<const double>>& weights, const Array<double>& gram) {
+            nb::gil_scoped_release release;
+            sweeps<Data>().gram(Index{})(data.data(), indices.data(), indptr.data(),
+                                         static_cast<std::int64_t>(indptr.shape(0)) - 1,
+                                         static_cast<std::int64_t>(gram.shape(0)),
+                                         weights ? weights->data() : nullptr, gram.data());
+        },
+        "data"_a, "indices"_a, "indptr"_a, "weights"_a.none(), "gram"_a);
+}
+
+}  // namespace
+
+void bind_sweep(nb::module_& m) {
+    bind_dense<float>(m);
+    bind_dense<double>(m);
+    bind_csr<float, std::int32_t>(m);
+    bind_csr<float, std::int64_t>(m);
+    bind_csr<double, std::int32_t>(m);
+    bind_csr<double, std::int64_t>(m);
+}
+
+}  // namespace separatrix

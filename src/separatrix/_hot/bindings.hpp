@@ -1,0 +1,17 @@
+// The parts of the Python module, one per family of loops, and the kernel set they all use.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace separatrix {
+
+struct KernelSet;
+
+const KernelSet& chosen_kernels();
+
+void bind_coordinate(nanobind::module_& m);
+void bind_sgd(nanobind::module_& m);
+void bind_softmax_dual(nanobind::module_& m);
+void bind_sweep(nanobind::module_& m);
+
+}  // namespace separatrix

@@ -1,0 +1,455 @@
+"""Logistic and softmax regression."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from separatrix.data.memory import ConstantColumn, view_of
+from separatrix.data.threads import at_most, single_threaded
+from separatrix.data.view import Array, DataView
+from separatrix.losses import LOSSES
+from separatrix.models._base import LinearClassifier
+from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
+from separatrix.multiclass import Coding
+from separatrix.problem import Problem, Result
+from separatrix.solvers._loop import Below, run
+from separatrix.solvers.dual_coordinate import SoftmaxDual
+from separatrix.solvers.quasi_newton import QuasiNewton
+from separatrix.solvers.separation import Watch
+from separatrix.solvers.working_set import WorkingSet
+
+#: scikit-learn's names, and the method of ours that each selects.
+_SOLVERS = {
+    "auto": "auto",
+    "lbfgs": "quasi-newton",
+    "newton-cg": "quasi-newton",
+    "newton-cholesky": "newton",
+    "liblinear": "auto",
+    "sag": "auto",
+    "saga": "auto",
+    "quasi-newton": "quasi-newton",
+    "newton": "newton",
+    "dual-coordinate": "dual-coordinate",
+    "working-set": "working-set",
+}
+#: Features from which on sparse data with several classes are fitted in the dual.
+_WIDE = 4096
+#: Entries times columns up to which a fit goes beyond the tolerance.
+_SMALL = 1 << 20
+
+
+class LogisticRegression(LinearClassifier):
+    r"""Logistic regression for two classes, softmax regression for more.
+
+    Minimises
+
+    .. math:: C \sum_i s_i \ell(f(x_i), c_i) + r \|W\|_1 + \frac{1 - r}{2} \|W\|^2, \qquad f(x) = W x + b
+
+    over the weights :math:`W` and the free intercept :math:`b`, with :math:`r` = ``l1_ratio`` and
+    :math:`\ell = \ln(1 + e^{-y f})` for two classes, :math:`\ell = \ln \sum_k e^{f_k} - f_c` for more.
+    ``C=inf`` is plain maximum likelihood; where that has no solution because the classes are
+    separable, the fit says so and names the separating direction (``separation_``).
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2", "elasticnet", None}
+        scikit-learn's old way to say ``l1_ratio`` and ``C``; leave it out.
+    C : float
+        Factor of the loss: the smaller, the stronger the penalty. ``inf`` for none.
+    l1_ratio : float
+        Part of the L1 norm in the penalty: 0 is L2, 1 is L1, between them the elastic net.
+    dual : bool
+        True solves the dual problem by coordinate descent (L2 only), as ``solver="dual-coordinate"``.
+    tol : float
+        The fit ends when the objective is proven (duality gap), or where no such proof is at hand
+        estimated with a margin of 10 (Newton decrement), to be within this part of its minimum.
+    fit_intercept : bool
+        Whether there is an intercept.
+    intercept_scaling : float
+        Only with ``solver="liblinear"``: the intercept is then, as in scikit-learn, the penalised
+        weight of a constant feature of this value.
+    class_weight : dict, "balanced" or None
+        Weights of the classes; they multiply ``sample_weight``.
+    random_state : int, RandomState instance or None
+        Draws the samples of rows that show the way at the beginning, and the dual's order.
+    solver : str
+        How to solve it; the solution is the same. "auto" chooses by shape: "newton" (exact Hessian)
+        where it is cheap, "quasi-newton" (L-BFGS around a model of the Hessian) otherwise,
+        "dual-coordinate" for sparse, wide data of several classes, "working-set" (proximal Newton
+        on the features that matter) wherever L1 takes part. scikit-learn's names select: "lbfgs",
+        "newton-cg": "quasi-newton"; "newton-cholesky": "newton"; "sag", "saga": "auto"; "liblinear":
+        "auto" with a penalised intercept, two classes only.
+    max_iter : int
+        Most iterations.
+    verbose : int
+        1 prints progress, 2 each iteration.
+    warm_start : bool
+        Whether a fit starts from the last one's solution.
+    n_jobs : int or None
+        Most threads; the result does not depend on it.
+    multiclass : {"joint", "ovr"}
+        More than two classes: softmax, or one binary problem for each class against the rest.
+    max_time : float or None
+        Most seconds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    n_iter_ : ndarray of shape (1,)
+        Iterations.
+    certificate_ : Certificate
+        Objective, lower bound, gap, and why the fit ended.
+    history_ : list of dict
+        Objective and gap after each iteration.
+    separation_ : Separation or None
+        The direction along which the likelihood grows for ever, if there is one.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, if the samples had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import separatrix as sx
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> model = sx.LogisticRegression(C=10.0).fit(X, [0, 0, 1, 0, 1, 1])
+    >>> model.predict([[0.5], [4.5]]).tolist()
+    [0, 1]
+    >>> model.predict_proba([[2.5]]).round(3).tolist()
+    [[0.5, 0.5]]
+    >>> model.certificate_.status
+    'converged'
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), None, Hidden(StrOptions({"deprecated"}))],
+        "C": [Interval(Real, 0, None, closed="right")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+        "dual": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "solver": [StrOptions(set(_SOLVERS))],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "n_jobs": [None, Integral],
+        "multiclass": [StrOptions({"joint", "ovr"})],
+        "max_time": [Interval(Real, 0, None, closed="right"), None],
+    }
+
+    def __init__(
+        self,
+        penalty: str | None = "deprecated",
+        *,
+        C: float = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str = "auto",
+        max_iter: int = 1000,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        multiclass: str = "joint",
+        max_time: float | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.multiclass = multiclass
+        self.max_time = max_time
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples; float32 and float64 are not copied.
+        y : array-like of shape (n,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples; 2 counts as the sample twice, 0 as its absence.
+
+        Returns
+        -------
+        LogisticRegression
+            The fitted estimator.
+        """
+        C, ratio = self._strength()
+        X, y = check_samples(self, X, y, reset=True)
+        classes, numbers = encode_labels(self, y)
+        method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
+        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        refuse_empty_classes(classes, numbers, weights)
+        coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
+        problem = self._problem(X, numbers, coding, weights)
+        start = self._start(problem, classes)
+        if self.max_iter == 0 and not self.warm_start:
+            start = np.zeros_like(start[0]), np.zeros_like(start[1])
+        self.classes_, self.multiclass_ = classes, coding.name
+        with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
+            solver = self._solver(problem, method, C, ratio, *start)
+            attributes = partial(self._attributes, solver)
+            context, observer = self._observe(
+                self.max_iter, X, y, {"sample_weight": sample_weight}, attributes
+            )
+            outcome = run(
+                solver,
+                Below(self._goal(problem)),
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                verbose=int(self.verbose),
+                name=type(self).__name__,
+                observer=observer,
+            )
+            self._store(solver.finish(outcome), getattr(solver, "separation", None))
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _goal(self, problem: Problem) -> float:
+        """Return the tolerance: where steps cost next to nothing, four more digits."""
+        small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
+        return float(self.tol) * (1e-4 if small else 1.0)
+
+    def _strength(self) -> tuple[float, float]:
+        """Return C and the part of L1, whichever way they were given."""
+        ratio = 0.0 if self.l1_ratio is None else float(self.l1_ratio)
+        if self.penalty == "deprecated":
+            if self.l1_ratio is None:
+                warnings.warn(
+                    "'l1_ratio=None' was deprecated in scikit-learn 1.8: use l1_ratio=0 for an L2 penalty.",
+                    FutureWarning,
+                    stacklevel=4,
+                )
+            return float(self.C), ratio
+        warnings.warn(
+            "'penalty' was deprecated in scikit-learn 1.8: use l1_ratio=0 instead of penalty='l2', "
+            "l1_ratio=1 instead of penalty='l1', 0 < l1_ratio < 1 instead of penalty='elasticnet', and "
+            "C=np.inf instead of penalty=None.",
+            FutureWarning,
+            stacklevel=4,
+        )
+        if self.l1_ratio != {"l1": 1, "l2": 0}.get(str(self.penalty), self.l1_ratio):
+            warnings.warn(
+                f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. The penalty "
+                "wins; use l1_ratio only.",
+                stacklevel=4,
+            )
+        if self.penalty is None:
+            if self.C != 1.0:
+                warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
+            return np.inf, 0.0
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
+        return float(self.C), {"l1": 1.0, "l2": 0.0, "elasticnet": ratio}[self.penalty]
+
+    def _method(self, X: Any, n_classes: int, C: float, ratio: float) -> str:
+        """Return the solver that fits the problem, or the one that was named if it can solve it."""
+        method = "dual-coordinate" if self.dual else _SOLVERS[self.solver]
+        if self.dual and self.solver not in ("auto", "liblinear", "dual-coordinate"):
+            raise ValueError(
+                f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
+                "dual."
+            )
+        if self.solver == "liblinear" and n_classes > 2:
+            raise ValueError(
+                "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): choose "
+                "solver='auto', or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+            )
+        sparse_penalty = ratio > 0 and np.isfinite(C)
+        if sparse_penalty:
+            if method in ("newton", "quasi-newton", "dual-coordinate"):
+                named = "with dual=True" if self.dual else self.solver
+                raise ValueError(
+                    f"Solver {named} supports only 'l2' or None penalties, got l1_ratio={ratio:g}: choose "
+                    "solver='auto' or 'working-set' (scikit-learn's name: 'saga') for L1 and the elastic net."
+                )
+            return "working-set"
+        if method == "working-set":
+            raise ValueError(
+                "solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'."
+            )
+        apart = n_classes > 2 and self.multiclass == "ovr"
+        if method == "dual-coordinate" and (apart or not np.isfinite(C)):
+            raise ValueError(
+                "the dual coordinate method needs a penalty (C < inf) and multiclass='joint': choose "
+                "solver='auto'."
+            )
+        if method == "auto" and np.isfinite(C) and n_classes > 2 and self.multiclass == "joint":
+            if hasattr(X, "indptr") and X.shape[1] > _WIDE:
+                return "dual-coordinate"
+        return method
+
+    def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
+        penalised = self.solver == "liblinear" and self.fit_intercept
+        view: DataView = view_of(X)
+        if penalised:
+            view = ConstantColumn(view, float(self.intercept_scaling))
+            if self.dual:  # it visits rows one by one, in memory
+                view = view_of(view.read(slice(0, view.shape[0])))
+        return Problem(
+            view,
+            numbers,
+            coding.codes,
+            joint=coding.joint,
+            loss=LOSSES["logistic"],
+            weights=weights,
+            fit_intercept=self.fit_intercept and not penalised,
+        )
+
+    def _start(self, problem: Problem, classes: Array) -> tuple[Array, Array]:
+        """Return the last solution (``warm_start``), or zero weights with the classes' frequencies."""
+        P, d = problem.columns, problem.view.shape[1]
+        coef, intercept = np.zeros((P, d)), np.zeros(P)
+        if self.warm_start and hasattr(self, "coef_"):
+            if self.coef_.shape != (P, self.n_features_in_) or not np.array_equal(self.classes_, classes):
+                raise ValueError(
+                    f"warm_start=True goes on from coef_ of shape {self.coef_.shape}, but these data need "
+                    f"({P}, {self.n_features_in_}): fit a new estimator, or set warm_start=False."
+                )
+            coef[:, : self.n_features_in_] = self._dense_coef()
+            if d > self.n_features_in_:
+                coef[:, -1] = self.intercept_ / self.intercept_scaling
+            elif problem.fit_intercept:
+                intercept[:] = self.intercept_
+        elif problem.fit_intercept:
+            totals = np.bincount(problem.classes, weights=problem.weights, minlength=len(classes))
+            if problem.joint:
+                intercept = np.log(totals) - np.log(totals).mean()
+            else:
+                positive, negative = (totals @ (problem.codes == sign) for sign in (1, -1))
+                intercept = np.log(positive) - np.log(negative)
+        return coef, intercept
+
+    def _solver(
+        self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
+    ) -> QuasiNewton | SoftmaxDual | WorkingSet:
+        seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
+        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": self._goal(problem)}
+        if method == "working-set":
+            return WorkingSet(problem, l1=ratio / C, l2=(1.0 - ratio) / C, **common)
+        if method == "dual-coordinate":
+            return SoftmaxDual(problem, C=C, seed=seed, threads=1, **common)
+        watch = Watch(problem) if not np.isfinite(C) else None
+        return QuasiNewton(problem, l2=1.0 / C, method=method, seed=seed, watch=watch, **common)
+
+    def _attributes(self, solver: Any) -> dict[str, Any]:
+        point = getattr(solver, "point", solver)
+        return {"coef_": np.array(point.coef), "intercept_": np.array(point.intercept)}
+
+    def _store(self, result: Result, separation: Any) -> None:
+        coef, intercept = np.ascontiguousarray(result.coef), np.ascontiguousarray(result.intercept)
+        if self.solver == "liblinear" and self.fit_intercept:
+            intercept = coef[:, -1] * coef.dtype.type(self.intercept_scaling)
+            coef = np.ascontiguousarray(coef[:, :-1])
+        self.coef_, self.intercept_ = coef, intercept
+        self._keep_record(result)
+        self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
+        self.separation_ = separation
+        if separation is not None:
+            names = getattr(self, "feature_names_in_", None)
+            message = separation.message(self.classes_, names)
+            complete = separation.kind == "complete"
+            self.certificate_ = replace(
+                self.certificate_,
+                message=message,
+                separable=True if complete else None,
+                margin=separation.margin,
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        if self.certificate_.status == "max_iter":
+            warnings.warn(
+                f"{self.solver} failed to converge after {result.iterations} iteration(s) "
+                f"({self.certificate_.message}). Increase the number of iterations (max_iter) or scale the "
+                "data, for example with sklearn.preprocessing.StandardScaler.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        else:
+            self._warn_if_unfinished(self.tol)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class: softmax of the scores, σ for two classes.
+
+        With ``multiclass="ovr"`` the classes' own probabilities, divided by their sum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Rows sum to 1.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        if self.multiclass_ == "joint":
+            return np.asarray(softmax(scores, axis=1))
+        each = expit(scores)
+        totals = each.sum(axis=1, keepdims=True)
+        even = np.full_like(each, 1.0 / each.shape[1])
+        return np.asarray(np.divide(each, totals, out=even, where=totals > 0))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of the probabilities, exact where they are too small to be told from 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Logarithms.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        if self.multiclass_ == "joint":
+            return np.asarray(log_softmax(scores, axis=1))
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))

@@ -1,0 +1,179 @@
+r"""Least squares by conjugate gradients, for many samples and many features.
+
+Solves ``H_c w_c = r_c`` with ``H_c = S + α_c I`` (see :mod:`separatrix.solvers.regression`) without
+forming ``S``: each iteration needs ``S P = Xᵀ s (X P − 1 μᵀP)`` for all columns at once, one pass over
+the data, which stay as sparse as they are. Every column has its own step lengths (Hestenes and
+Stiefel, 1952). With a penalty the diagonal of ``H`` preconditions. Without one it must not: started from
+zero, plain conjugate gradients stay in the row space of the data and end at the shortest solution.
+
+float32 data are multiplied in float32. Where the residual of an iteration, which is updated rather
+than computed, says that all is done, the true one is computed in double precision; if it disagrees the
+iteration starts again from there, now in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from separatrix.data.threads import single_threaded
+from separatrix.data.view import Array
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.moments import class_moments
+from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Regression
+
+#: A residual this much smaller (squared) than the stop rule's share of the first one is small enough,
+#: though a bound that divides by a tiny penalty may not show it.
+_RESIDUAL = 1e4
+#: Part of a (squared) residual down to which its updates can be trusted.
+_REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
+
+
+class _Group:
+    """The conjugate gradients of some columns."""
+
+    def __init__(self, columns: slice, residual: Array, inverse: Array) -> None:
+        self.columns = columns
+        self.R = residual
+        self.step = np.zeros_like(residual)
+        Z = inverse * residual
+        self.P = Z
+        self.rz = np.einsum("ij,ij->j", residual, Z)
+        self.done = False
+
+    def advance(self, HP: Array, inverse: Array) -> None:
+        curvature = np.einsum("ij,ij->j", self.P, HP)
+        length = np.divide(self.rz, curvature, out=np.zeros_like(self.rz), where=curvature > 0)
+        self.step += length * self.P
+        self.R -= length * HP
+        Z = inverse * self.R
+        rz = np.einsum("ij,ij->j", self.R, Z)
+        turn = np.divide(rz, self.rz, out=np.zeros_like(rz), where=self.rz > 0)
+        self.P *= turn
+        self.P += Z
+        self.rz = rz
+
+
+class ConjugateGradient(LeastSquaresSolver):
+    """The iterative route."""
+
+    description = "conjugate gradients"
+    route = "cg"
+
+    def __init__(self, problem: Regression, tol: float) -> None:
+        #: Weights and steps of an iteration that nobody has asked for yet.
+        self._pending: tuple[Array, list[_Group]] | None = None
+        super().__init__(problem)
+        self.tol = tol
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield after each iteration on all columns."""
+        p = self.problem
+        n, d = p.view.shape
+        moments = class_moments(p.view, np.zeros(n, dtype=np.int8), 1, p.weights, kind="diagonal")
+        if p.fit_intercept:
+            self.mean, square = moments.mean[0], moments.scatter[0]
+        else:
+            square = moments.scatter[0] + p.total * np.square(moments.mean[0])
+        length = np.sqrt(p.total) * np.abs(self.mean)
+        self.shift = bool(np.any(length > 100 * np.sqrt(square)))
+        inverse = np.ones((d, p.columns))
+        penalised = p.alpha > 0
+        inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])
+        dtype, last = p.view.dtype, np.inf
+        judged = self._judge()
+        self._first = np.square(judged.gradient).sum(axis=0)
+        while True:
+            groups = [
+                _Group(
+                    slice(k, k + SPARSE_COLUMNS),
+                    judged.gradient[:, k : k + SPARSE_COLUMNS].copy(),
+                    inverse[:, k : k + SPARSE_COLUMNS],
+                )
+                for k in range(0, p.columns, SPARSE_COLUMNS)
+            ]
+            base = self.W
+            floor = _REACH[dtype]
+            measure = np.array([self._measure(group.R, group.columns) for group in groups])
+            enough = np.maximum(self.tol, floor * measure)
+            while True:
+                for k, group in enumerate(groups):
+                    if measure[k] > enough[k]:
+                        HP = self._curve(group, dtype)
+                        group.advance(HP, inverse[:, group.columns])
+                        measure[k] = self._measure(group.R, group.columns)
+                    if control.expired():
+                        break
+                self._pending, self.judged = (base, groups), None
+                worst = float(measure.max())
+                if np.all(measure <= enough):
+                    break
+                yield Step({"residual": self._residual(groups), "measure": worst}, worst)
+            judged = self._judge()
+            self._bound(judged)
+            worst = self._measure(judged.gradient, slice(None))
+            record = {"residual": float(np.sqrt(np.square(judged.gradient).sum())), "measure": worst}
+            stuck = dtype == np.float64 and worst > 0.25 * last
+            if stuck and worst > self.tol:
+                self.description += ", as far as the precision reaches"
+            yield Step(record, worst, "converged" if stuck else None)
+            last, dtype = worst, np.dtype(np.float64)
+
+    def _round(self) -> None:
+        if self._pending is not None:
+            base, groups = self._pending
+            self.W = base + np.concatenate([group.step for group in groups], axis=1)
+            self._pending = None
+        super()._round()
+
+    def _curve(self, group: _Group, dtype: Any) -> Array:
+        """Return ``H P``."""
+        p = self.problem
+        P = np.ascontiguousarray(group.P, dtype=dtype)
+        along = (self.mean @ group.P).astype(dtype)
+
+        def part(rows: slice, block: Any) -> Array:
+            if block.dtype != dtype:
+                block = block.astype(dtype)
+            Q = np.asarray(block @ P)
+            if p.fit_intercept:
+                Q -= along
+            if p.weights is not None:
+                Q *= p.weights[rows][:, None]
+            out = np.asarray(block.T @ Q)
+            # Exactly centred, the sum of Q would be 0; in single precision it is not.
+            return np.vstack([out, Q.sum(axis=0, dtype=np.float64)])
+
+        with single_threaded(p.view.shape[0] * P.size):
+            sums = p.view.map_sum(part, 8 * P.size)
+        HP = sums[:-1].astype(np.float64)
+        HP -= np.outer(self.mean, sums[-1])
+        return np.asarray(HP + p.alpha[group.columns] * group.P)
+
+    def _residual(self, groups: list[_Group]) -> float:
+        return float(np.sqrt(sum(np.square(group.R).sum() for group in groups)))
+
+    def _measure(self, R: Array, columns: slice) -> float:
+        """Return the gap that the residuals prove, or their size, as a share of what there was."""
+        p = self.problem
+        squares = np.square(R).sum(axis=0)
+        first = max(float(self._first[columns].sum()), np.finfo(np.float64).tiny)
+        small = float(squares.sum()) / first
+        alpha = p.alpha[columns]
+        if not np.all(alpha > 0):
+            return small
+        null = max(float(p.null[columns].sum()), np.finfo(np.float64).tiny)
+        return min(float((squares / alpha).sum()) / null, small * _RESIDUAL)
+
+    def _bound(self, judged: Any) -> None:
+        alpha = self.problem.alpha
+        if np.all(alpha > 0):
+            self.gap = float((np.square(judged.gradient) / alpha).sum()) + self._slack_gap(judged)
+
+    def finish(self, outcome: Any) -> Any:
+        """Return parameters, certificate and history."""
+        if self.judged is None:
+            self._bound(self._judge())
+        return super().finish(outcome)

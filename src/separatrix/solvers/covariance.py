@@ -1,0 +1,192 @@
+r"""Covariances: factors, shrinkage, spectra.
+
+A covariance ``Σ = D R D`` is factorised through its correlations ``R`` (``D``: standard deviations), so that
+units of 1e-8 and of 1e8 side by side cost no digits. Where ``R`` is regular, ``W = D⁻¹ L⁻ᵀ`` with the
+Cholesky factor ``R = L Lᵀ`` has ``W Wᵀ = Σ⁻¹``; else the eigenvalues of ``R`` tell the rank, and ``W``
+belongs to the pseudo-inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from separatrix.data.view import BLOCK_BYTES, Array, DataView
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """``whitening`` W, of shape (d, r), with ``W Wᵀ`` a (pseudo-)inverse of ``Σ``, and ``log det Σ``.
+
+    Where ``Σ`` is singular, the determinant is the product of its other eigenvalues.
+    """
+
+    whitening: Array
+    log_det: float
+
+    @property
+    def rank(self) -> int:
+        """Rank of the covariance."""
+        return int(self.whitening.shape[1])
+
+
+def factorise(
+    cov: Array, size: Array | None = None, *, tol: float = 0.0, own_units: bool = False
+) -> Factor:
+    """Factorise a covariance.
+
+    Parameters
+    ----------
+    cov : ndarray of shape (d, d)
+        A covariance matrix.
+    size : ndarray of shape (d,) or None
+        Magnitude of the features: one that varies by rounding errors of this size is constant.
+    tol : float
+        Eigenvalues of the correlation matrix up to this are taken for 0; never less than their
+        rounding error.
+    own_units : bool
+        Whether a singular covariance gets the pseudo-inverse in the features' own units; else that in
+        units of their standard deviations. On the subspace of the data they are the same.
+    """
+    d = cov.shape[0]
+    std = np.sqrt(np.maximum(np.diag(cov), 0.0))
+    varies = std > (0.0 if size is None else 8 * EPS * np.abs(size))
+    if not varies.all():
+        part = factorise(cov[np.ix_(varies, varies)], tol=tol, own_units=own_units) if varies.any() else None
+        whitening = np.zeros((d, part.rank if part else 0))
+        if part:
+            whitening[varies] = part.whitening
+        return Factor(whitening, part.log_det if part else 0.0)
+    R = cov / std
+    R /= std[:, None]
+    floor = max(tol, 16 * d * EPS)
+    lower, failed = linalg.lapack.dpotrf(R, lower=1, clean=1)
+    if not failed:
+        # ‖R⁻¹‖₁ bounds 1/λ_min from above; LAPACK's estimate of it is hardly ever 3 times too small.
+        norm = float(np.abs(R).sum(axis=0).max())
+        inverse_condition, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
+        if inverse_condition * norm > 10 * floor:
+            inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
+            log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
+            return Factor(np.ascontiguousarray((inverse / std).T), log_det)
+    values, vectors = np.linalg.eigh(R)
+    kept = values > max(floor, floor * values[-1])
+    vectors, values = vectors[:, kept], values[kept]
+    if kept.all():
+        log_det = float(np.log(values).sum() + 2.0 * np.log(std).sum())
+        return Factor(vectors / np.sqrt(values) / std[:, None], log_det)
+    # Σ = B Bᵀ = Q T Tᵀ Qᵀ, so that Σ⁺ = Q T⁻ᵀ T⁻¹ Qᵀ in the features' own units.
+    Q, T = linalg.qr(std[:, None] * vectors * np.sqrt(values), mode="economic")
+    standard = vectors / np.sqrt(values) / std[:, None]
+    whitening = np.ascontiguousarray(linalg.solve_triangular(T, Q.T).T) if own_units else standard
+    return Factor(whitening, 2.0 * float(np.log(np.abs(np.diag(T))).sum()))
+
+
+def shrunk(cov: Array, amount: float) -> Array:
+    """Return ``(1 − a) Σ + a (tr Σ/d) 1``; variances alone (one axis) shrink towards their mean."""
+    out = (1.0 - amount) * cov
+    if cov.ndim == 1:
+        return np.asarray(out + amount * cov.mean())
+    out.flat[:: cov.shape[0] + 1] += amount * np.trace(cov) / cov.shape[0]
+    return np.asarray(out)
+
+
+def oas_amount(cov: Array, n: float) -> float:
+    """Return the oracle approximating shrinkage of a covariance of ``n`` samples.
+
+    Chen, Wiesel, Eldar and Hero (2010), equation 23, without its factor ``2/d``, as in scikit-learn.
+    """
+    d = cov.shape[0]
+    if d == 1:
+        return 0.0
+    mean_square, level = float(np.mean(np.square(cov))), float(np.trace(cov) / d) ** 2
+    denominator = (n + 1.0) * (mean_square - level / d)
+    return 1.0 if denominator <= 0 else min((mean_square + level) / denominator, 1.0)
+
+
+def ledoit_wolf_amount(cov: Array, n: float, fourth: float) -> float:
+    """Return the shrinkage of Ledoit and Wolf (2004) for ``n`` samples with ``Σ ‖x_i − μ‖⁴ = fourth``."""
+    d = cov.shape[0]
+    if d == 1:
+        return 0.0
+    square = float(np.square(cov).sum())
+    level = float(np.trace(cov)) / d
+    beta = (fourth / n - square) / (d * n)
+    delta = (square - d * level**2) / d
+    beta = min(beta, delta)
+    return 0.0 if beta <= 0 else beta / delta
+
+
+def standardised_ledoit_wolf(cov: Array, scale: Array, n: float, fourth: float) -> Array:
+    """Return the covariance shrunk by Ledoit and Wolf in units of the features' standard deviations."""
+    R = cov / scale / scale[:, None]
+    return np.asarray(shrunk(R, ledoit_wolf_amount(R, n, fourth)) * scale * scale[:, None])
+
+
+def fourth_moments(
+    view: DataView, classes: Array, weights: Array | None, means: Array, scales: Array
+) -> Array:
+    """Return ``Σ_i s_i (Σ_j ((x_ij − μ_kj)/σ_kj)²)²`` over the samples of each class ``k``."""
+    n_classes = means.shape[0]
+
+    def part(rows: slice, block: Any) -> Array:
+        total = np.zeros(n_classes)
+        for piece, X in dense_pieces(block):
+            c = classes[rows][piece]
+            s = np.ones(c.shape[0]) if weights is None else weights[rows][piece]
+            Z = (X - means[c]) / scales[c]
+            total += np.bincount(c, weights=s * np.square(np.einsum("ij,ij->i", Z, Z)), minlength=n_classes)
+        return total
+
+    return np.asarray(view.map_sum(part))
+
+
+def dense_pieces(block: Any) -> Iterator[tuple[slice, Array]]:
+    """Yield a block in dense pieces of bounded size, with their rows."""
+    if not hasattr(block, "tocsr"):
+        yield slice(0, block.shape[0]), block
+        return
+    step = max(1, BLOCK_BYTES // (8 * max(1, block.shape[1])))
+    for begin in range(0, block.shape[0], step):
+        rows = slice(begin, min(begin + step, block.shape[0]))
+        yield rows, block[rows].toarray()
+
+
+def trace_product(factor: Factor, scatter: Array) -> float:
+    """Return ``tr(Σ⁺ S)``."""
+    return float(np.sum((scatter @ factor.whitening) * factor.whitening))
+
+
+def spectrum(cov: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, largest first, and eigenvectors (columns) of a covariance.
+
+    Features in very different units go by the singular values of ``D L`` (``Σ = D R D``, ``R = L Lᵀ``),
+    whose squares keep small eigenvalues that lie below the rounding error of the largest.
+    """
+    std = np.sqrt(np.maximum(np.diag(cov), 0.0))
+    if std.min() > 0 and std.max() > 1e4 * std.min():
+        lower, failed = linalg.lapack.dpotrf(cov / std / std[:, None], lower=1, clean=1)
+        if not failed:
+            U, sigma, _ = linalg.svd(std[:, None] * lower)
+            return np.square(sigma), U
+    values, vectors = np.linalg.eigh(cov)
+    return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
+
+
+def factor_of_spectrum(cov: Array, values: Array, vectors: Array, size: Array) -> Factor:
+    """Return the factor by the eigenvectors where they will do, else by :func:`factorise`.
+
+    Eigenvectors mix the units of the features: between very different ones, or with eigenvalues near
+    rounding error, they lose digits that correlations keep.
+    """
+    variances = np.diag(cov)
+    even = variances.max() <= 1e4 * variances.min()
+    if even and values[-1] > 1e-8 * values[0] and variances.min() > np.square(EPS * size).max():
+        return Factor(vectors / np.sqrt(values), float(np.log(values).sum()))
+    return factorise(cov, size)

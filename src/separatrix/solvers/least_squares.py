@@ -1,0 +1,92 @@
+"""The routes of least squares, and which one suits which data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from separatrix.solvers._loop import Below
+from separatrix.solvers.conjugate_gradient import ConjugateGradient
+from separatrix.solvers.nonnegative import LARGEST, Nonnegative
+from separatrix.solvers.normal_equations import Dual, Primal
+from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal
+from separatrix.solvers.regression import LeastSquaresSolver, Regression
+
+ROUTES = ("primal", "dual", "svd", "cg")
+
+#: Most rows of a square matrix that a closed form factorises.
+_LARGEST = 4096
+#: The same for samples of sparse data, where the alternative is slow (400 MB).
+_LARGEST_SPARSE = 7000
+#: Share of stored values from which data count as dense.
+_DENSE = 0.1
+#: Multiply-adds of a dense Gram matrix that sparse data are worth.
+_SPARSE_WORK = 2e10
+
+
+def choose_route(problem: Regression) -> str:
+    """Return the route for these data: by the shape of dense data, by work for sparse ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import DenseView
+    >>> wide = Regression(DenseView(np.ones((3, 1000))), np.array([0, 1, 1]), np.eye(2), np.zeros(2))
+    >>> choose_route(wide)
+    'dual'
+    """
+    n, d = problem.view.shape
+    stored = float(getattr(problem.view, "row_elements", d))
+    if stored >= _DENSE * d:
+        if min(n, d) > _LARGEST:
+            return "cg"
+        return "primal" if d <= max(n, 64) else "dual"
+    if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK:
+        return "primal"
+    # A factorisation of n³/3 multiply-adds runs at some 30 times the rate of sparse products, of which
+    # conjugate gradients need two for each of some 50 iterations and each column.
+    closed = n**3 / 3 / 30 <= 100 * n * stored * problem.columns
+    return "dual" if n < d and n <= _LARGEST_SPARSE and closed else "cg"
+
+
+def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
+    """Return the solver of a route ("auto" chooses one).
+
+    Parameters
+    ----------
+    problem : Regression
+        What is solved.
+    route : {"auto", "primal", "dual", "svd", "cg"}
+        How.
+    tol : float
+        Relative gap that ends an iterative route.
+    """
+    n, d = problem.view.shape
+    if problem.positive:
+        if d > LARGEST:
+            raise ValueError(
+                f"positive=True is solved exactly for at most {LARGEST:,} features, but X has {d:,}. Select "
+                "features first, for example with sklearn.feature_selection.SelectKBest, or set "
+                "positive=False."
+            )
+        return Nonnegative(problem)
+    if route == "auto":
+        route = choose_route(problem)
+    if route == "cg":
+        return ConjugateGradient(problem, tol)
+    side = {"primal": d, "dual": n, "svd": min(n, d)}[route]
+    largest = 4 * _LARGEST
+    if side > largest or (route == "svd" and n < d and n * d > 4 * LARGEST_WIDE):
+        raise ValueError(
+            f"this solver factorises a matrix of {side:,} rows (X has shape {n:,} × {d:,}), and at most "
+            f"{largest:,} are allowed. Choose the iterative one: solver='cg', in RidgeClassifier 'sparse_cg'."
+        )
+    solvers: dict[str, Any] = {"primal": Primal, "dual": Dual, "svd": Orthogonal}
+    solver: LeastSquaresSolver = solvers[route](problem)
+    return solver
+
+
+def stop_rule(tol: float) -> Below:
+    """Return the rule that ends an iterative route; closed forms end by themselves."""
+    return Below(float(np.maximum(tol, 0.0)))

@@ -1,0 +1,341 @@
+r"""Weights, means and scatter of each class, in one pass over the data.
+
+For class ``k`` with samples ``x_i`` of weight ``s_i``:
+
+    w_k = Σ s_i,   μ_k = Σ s_i x_i / w_k,   S_k = Σ s_i (x_i − μ_k)(x_i − μ_k)ᵀ
+
+Each block of rows is centred by its own class means before the product, and two parts merge by
+Chan, Golub and LeVeque (1979): with ``δ = μ_b − μ_a``,
+
+    μ = μ_a + δ w_b/(w_a + w_b),   S = S_a + S_b + δδᵀ w_a w_b/(w_a + w_b)
+
+so nothing large is ever subtracted from something large. A mean is kept as the sum of two doubles, because
+``δ`` is a small difference of means that may be large: data of mean 1e8, and classes that lie 1e8 apart,
+lose no digits. Blocks of a file, batches of a stream and the parts of several threads or machines merge
+by the same formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix.data.view import BLOCK_BYTES, Array, DataView
+
+#: Most bytes of the scatter matrices; beyond, a model needs another covariance.
+LARGEST_SCATTER = 1 << 30
+#: Most bytes of the rows that are centred and multiplied at a time.
+_PIECE_BYTES = 32 << 20
+#: Features from which larger blocks pay.
+_WIDE = 256
+KINDS = ("shared", "full", "diagonal")
+
+
+@dataclass(eq=False)
+class Moments:
+    """Weighted class counts, means and centred scatter.
+
+    They merge (``a + b``, ``a += b``), so blocks, batches and streams give one answer.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (K,)
+        Sum of the sample weights of each class.
+    mean : ndarray of shape (K, d)
+        Class means; 0 for a class without weight.
+    scatter : ndarray
+        ``Σ_k S_k`` of shape (d, d) for kind "shared", ``S_k`` of shape (K, d, d) for "full", its
+        diagonal of shape (K, d) for "diagonal".
+    rest : ndarray of shape (K, d)
+        What rounding left out: the means are ``mean + rest``.
+    kind : {"shared", "full", "diagonal"}
+        What the scatter holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import DenseView
+    >>> X, y = np.array([[1.0, 0.0], [3.0, 2.0], [5.0, 5.0]]), np.array([0, 0, 1])
+    >>> whole = class_moments(DenseView(X), y, 2)
+    >>> parts = class_moments(DenseView(X[:1]), y[:1], 2) + class_moments(DenseView(X[1:]), y[1:], 2)
+    >>> whole.mean.tolist(), parts.scatter.round(12).tolist()
+    ([[2.0, 1.0], [5.0, 5.0]], [[2.0, 2.0], [2.0, 2.0]])
+    """
+
+    weight: Array
+    mean: Array
+    scatter: Array
+    rest: Array
+    kind: str = "shared"
+
+    @classmethod
+    def empty(cls, n_classes: int, n_features: int, kind: str = "shared") -> Moments:
+        """Return the moments of no samples."""
+        square, rows = (n_features, n_features), (n_classes, n_features)
+        shape = {"shared": square, "full": (n_classes, *square), "diagonal": rows}[kind]
+        return cls(np.zeros(n_classes), np.zeros(rows), np.zeros(shape), np.zeros(rows), kind)
+
+    def copy(self) -> Moments:
+        """Return moments that can change by themselves."""
+        return Moments(
+            self.weight.copy(), self.mean.copy(), self.scatter.copy(), self.rest.copy(), self.kind
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        return self.copy().__iadd__(other)
+
+    def __iadd__(self, other: Moments) -> Moments:
+        if self.kind != other.kind or self.mean.shape != other.mean.shape:
+            raise ValueError(
+                f"moments of kind {self.kind!r} and shape {self.mean.shape} do not merge with those of kind "
+                f"{other.kind!r} and shape {other.mean.shape}."
+            )
+        self.scatter += other.scatter
+        factor, delta = self._join(other.weight, other.mean, other.rest)
+        both = np.flatnonzero(factor)
+        if self.kind == "diagonal":
+            self.scatter[both] += factor[both, None] * np.square(delta[both])
+        elif self.kind == "full":
+            for k in both:
+                self.scatter[k] += np.outer(factor[k] * delta[k], delta[k])
+        elif both.size:
+            spread = delta[both] * np.sqrt(factor[both])[:, None]
+            self.scatter += spread.T @ spread
+        return self
+
+    def _join(self, weight: Array, mean: Array, rest: Array) -> tuple[Array, Array]:
+        """Move weights and means; return ``w_a w_b/(w_a + w_b)`` and ``δ`` of each class for the scatter."""
+        total = self.weight + weight
+        share = np.divide(weight, total, out=np.zeros_like(total), where=total > 0)
+        delta = (mean - self.mean) + (rest - self.rest)
+        factor = self.weight * share
+        step = self.rest + delta * share[:, None]
+        moved_mean = self.mean + step
+        moved = moved_mean - self.mean
+        lost = (self.mean - (moved_mean - moved)) + (step - moved)
+        new = (self.weight == 0)[:, None]
+        self.mean, self.rest = np.where(new, mean, moved_mean), np.where(new, rest, lost)
+        self.weight = total
+        return factor, delta
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of all sample weights."""
+        return float(self.weight.sum())
+
+    @property
+    def total_mean(self) -> Array:
+        """Mean of all samples, of shape (d,)."""
+        shares = self.weight / self.weight.sum()
+        # Relative to one class: classes that lie close together far from 0 keep their digits.
+        origin = self.mean[int(np.argmax(self.weight))]
+        present = shares > 0
+        return np.asarray(origin + shares[present] @ (self.mean[present] - origin))
+
+    def within(self) -> Array:
+        """Return ``Σ_k S_k``: (d, d), or its diagonal (d,) for kind "diagonal"."""
+        return self.scatter if self.kind == "shared" else np.asarray(self.scatter.sum(axis=0))
+
+    def centred_means(self) -> Array:
+        """Return ``√w_k (μ_k − μ)``, whose product with itself is the scatter between classes."""
+        weight = self.weight[:, None]
+        return np.asarray(np.where(weight > 0, np.sqrt(weight) * (self.mean - self.total_mean), 0.0))
+
+    def between(self) -> Array:
+        """Return ``Σ_k w_k (μ_k − μ)(μ_k − μ)ᵀ``, or its diagonal for kind "diagonal"."""
+        spread = self.centred_means()
+        return np.square(spread).sum(axis=0) if self.kind == "diagonal" else np.asarray(spread.T @ spread)
+
+    def total_scatter(self) -> Array:
+        """Return the scatter of all samples about their mean: within plus between classes."""
+        return np.asarray(self.within() + self.between())
+
+
+def class_moments(
+    view: DataView, classes: Array, n_classes: int, weights: Array | None = None, *, kind: str = "shared"
+) -> Moments:
+    """Return the moments of each class, in double precision.
+
+    Parameters
+    ----------
+    view : DataView
+        The samples. CSR blocks are made dense in pieces of bounded size, except for "diagonal".
+    classes : ndarray of int of shape (n,)
+        Number of each sample's class, below ``n_classes``.
+    n_classes : int
+        Number of classes.
+    weights : ndarray of shape (n,) or None
+        Weights of the samples, not negative.
+    kind : {"shared", "full", "diagonal"}
+        Whether the scatter is summed over the classes, kept for each, or only its diagonal kept.
+
+    Returns
+    -------
+    Moments
+        Weights, means and scatter.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    d = view.shape[1]
+    matrices = {"shared": 1, "full": n_classes, "diagonal": 0}[kind]
+    if matrices * d * d * 8 > LARGEST_SCATTER:
+        raise ValueError(
+            f"{d:,} features need {matrices:,} scatter matri{'x' if matrices == 1 else 'ces'} of "
+            f"{d * d * 8 / 2**20:,.0f} MiB, more than {LARGEST_SCATTER >> 20:,} MiB in all. Reduce the "
+            "features (for example with sklearn.decomposition.TruncatedSVD) or choose a model with one "
+            "variance per feature (GaussianClassifier(covariance='diagonal'))."
+        )
+    # Sorting small numbers is a radix sort.
+    numbers = classes.astype(np.int16) if n_classes < 2**15 else classes
+    if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
+        return _class_by_class(view, numbers, n_classes, weights)
+
+    def add(total: Moments, rows: slice, block: Any) -> Moments:
+        s = None if weights is None else weights[rows]
+        if not hasattr(block, "tocsr"):
+            _add_dense(total, block, numbers[rows], s)
+        elif kind == "diagonal":
+            total += _sparse_diagonal(block, numbers[rows], n_classes, s)
+        else:
+            step = _rows_at_a_time(d)
+            for begin in range(0, block.shape[0], step):
+                piece = slice(begin, begin + step)
+                own = None if s is None else s[piece]
+                _add_dense(total, block[piece].toarray(), numbers[rows][piece], own)
+        return total
+
+    if kind == "shared" and d >= _WIDE and not hasattr(view.read(slice(0, 1)), "tocsr"):
+        view = _Coarse(view)
+    return view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
+
+
+def _rows_at_a_time(d: int) -> int:
+    """Return a number of rows whose product is worth writing a matrix of ``d × d``."""
+    row = 8 * max(1, d)
+    return max(1, min(max(BLOCK_BYTES // row, 3 * d), _PIECE_BYTES // row))
+
+
+def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
+    """Add a few rows to the moments: sort them by class, centre them, multiply."""
+    if weights is not None and not np.all(weights):
+        counted = np.flatnonzero(weights)
+        block, classes, weights = block[counted], classes[counted], weights[counted]
+    n_classes, d = total.mean.shape
+    order = np.argsort(classes, kind="stable")
+    s = None if weights is None else weights[order]
+    counts = np.bincount(classes, minlength=n_classes)
+    ends = np.cumsum(counts)
+    present = np.flatnonzero(counts)
+    # Room for one more row per class: what the class mean moves adds to the scatter like a sample.
+    n = order.shape[0]
+    X = np.empty((n + present.size, d))
+    if block.dtype == X.dtype:
+        np.take(block, order, axis=0, out=X[:n], mode="clip")
+    else:
+        X[:n] = block[order]
+    weight, mean, rest = np.zeros(n_classes), np.zeros((n_classes, d)), np.zeros((n_classes, d))
+    for k in present:
+        rows = slice(ends[k] - counts[k], ends[k])
+        Xk = X[rows]
+        weight[k] = counts[k] if s is None else s[rows].sum()
+        shares = np.full(counts[k], 1.0 / counts[k]) if s is None else s[rows] / weight[k]
+        np.matmul(shares, Xk, out=mean[k])
+        Xk -= mean[k]
+        np.matmul(shares, Xk, out=rest[k])
+        if s is not None:
+            Xk *= np.sqrt(s[rows])[:, None]
+        if total.kind == "full":
+            total.scatter[k] += Xk.T @ Xk
+        elif total.kind == "diagonal":
+            total.scatter[k] += np.einsum("ij,ij->j", Xk, Xk)
+    factor, delta = total._join(weight, mean, rest)
+    X[n:] = delta[present] * np.sqrt(factor[present])[:, None]
+    if total.kind == "shared":
+        # NumPy sees a matrix times itself and does half the work.
+        total.scatter += X.T @ X
+    elif total.kind == "full":
+        for k, moved in zip(present, X[n:], strict=True):
+            total.scatter[k] += np.outer(moved, moved)
+    else:
+        total.scatter[present] += np.square(X[n:])
+
+
+def _sparse_diagonal(block: Any, classes: Array, n_classes: int, weights: Array | None) -> Moments:
+    """Return the diagonal moments of CSR rows: each unstored 0 adds ``μ²``, unseen."""
+    if not block.has_canonical_format:
+        block = block.copy()
+        block.sum_duplicates()
+    rows, d = block.shape
+    s = np.ones(rows) if weights is None else weights
+    part = Moments.empty(n_classes, d, "diagonal")
+    part.weight = np.bincount(classes, weights=s, minlength=n_classes)
+    stored = np.diff(block.indptr)
+    entry_class = np.repeat(classes.astype(np.intp), stored)
+    entry_weight = np.repeat(s, stored)
+    place = entry_class * d + block.indices
+    values = block.data.astype(np.float64, copy=False)
+
+    def collect(amounts: Array) -> Array:
+        return np.bincount(place, weights=amounts, minlength=n_classes * d).reshape(n_classes, d)
+
+    weight = part.weight[:, None]
+    np.divide(collect(entry_weight * values), weight, out=part.mean, where=weight > 0)
+    deviation = values - part.mean[entry_class, block.indices]
+    unstored = np.maximum(weight - collect(entry_weight), 0.0)
+    part.scatter = collect(entry_weight * np.square(deviation)) + unstored * np.square(part.mean)
+    return part
+
+
+def _neighbours(shape: tuple[int, int]) -> list[slice]:
+    n, step = shape[0], _rows_at_a_time(shape[1])
+    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
+
+
+class _Coarse(DataView):
+    """Another view in larger blocks: every block adds a ``d × d`` matrix to the scatter."""
+
+    def __init__(self, view: DataView) -> None:
+        self.view, self.shape, self.dtype = view, view.shape, view.dtype
+
+    def parts(self) -> list[slice]:
+        return _neighbours(self.shape)
+
+    def read(self, rows: slice) -> Any:
+        return self.view.read(rows)
+
+    def take(self, rows: Array) -> Any:
+        return self.view.take(rows)
+
+
+class _Chosen(DataView):
+    """Some rows of another view."""
+
+    def __init__(self, view: DataView, rows: Array) -> None:
+        self.view, self.rows = view, rows
+        self.shape = (rows.shape[0], view.shape[1])
+        self.dtype = view.dtype
+
+    def parts(self) -> list[slice]:
+        return _neighbours(self.shape)
+
+    def read(self, rows: slice) -> Any:
+        return self.view.take(self.rows[rows])
+
+    def take(self, rows: Array) -> Any:
+        return self.view.take(self.rows[rows])
+
+
+def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Moments:
+    """Visit one class after the other: large scatter matrices of all classes would not fit the caches."""
+    moments = Moments.empty(n_classes, view.shape[1], "full")
+    for k in range(n_classes):
+        rows = np.flatnonzero(classes == k)
+        if not rows.size:
+            continue
+        s = None if weights is None else weights[rows]
+        alone = class_moments(_Chosen(view, rows), np.zeros(rows.size, dtype=np.int16), 1, s)
+        moments.weight[k], moments.mean[k] = alone.weight[0], alone.mean[0]
+        moments.rest[k], moments.scatter[k] = alone.rest[0], alone.scatter
+    return moments

@@ -1,0 +1,317 @@
+r"""Least squares by normal equations, primal and dual.
+
+Primal, for few features: the classes' weights, means and scatter (:mod:`separatrix.solvers.scatter`)
+are all that the problem needs of the data, since the targets are coded classes:
+
+    S = S_within + Σ_k w_k (μ_k − μ)(μ_k − μ)ᵀ,     R = Σ_k w_k (μ_k − μ)(t_k − t̄)ᵀ
+
+Dual, for fewer samples than features: with the weighted centred rows ``A = √s (x − μ)``,
+
+    (A Aᵀ + α I) v = √s (T − t̄),      W = Aᵀ v
+
+which is the shortest solution for ``α → 0``. Centred rows are dependent (``√s`` is in the null
+space), so ``τ u uᵀ`` with ``u ∝ √s`` is added, which changes no solution.
+
+Both are scaled to a unit diagonal, so the units of features do not matter, and factorised by Cholesky.
+The solution is corrected with residuals computed from the data (iterative refinement) until the
+correction is negligible. Where the condition is too bad for that, or the rank in doubt, the
+orthogonal route takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from separatrix import _hot
+from separatrix.data.view import Array, csr_parts
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
+from separatrix.solvers.regression import Judged, Regression, judge
+from separatrix.solvers.scatter import statistics
+
+#: Reciprocal condition (of the squared problem) from which refinement surely converges.
+_WELL = 1e-11
+#: The same where the sums were formed in single precision.
+_WELL_SINGLE = 1e-4
+#: The same from which a solution of double-precision sums needs no correction.
+_EASY = 1e-6
+#: Entries of a small matrix.
+_FEW = 1 << 18
+#: Most corrections.
+_ROUNDS = 5
+#: Mean of a column, in units of its spread, from which samples are centred before they are judged.
+_FAR = 100.0
+#: Bytes of the rows that are multiplied with each other at a time in the dual form.
+_PANEL_BYTES = 32 << 20
+
+
+class _Cholesky:
+    """``M ≈ D L Lᵀ D`` with ``D`` the root of the diagonal; tells whether it can be trusted."""
+
+    def __init__(self, M: Array, free: Array | None = None, well: float = _WELL) -> None:
+        """Factorise ``M``, which is overwritten; rows in ``free`` are left out of it."""
+        diagonal = np.einsum("ii->i", M)
+        if free is not None and free.any():
+            M[free] = 0.0
+            M[:, free] = 0.0
+            diagonal[free] = 1.0
+        self.free = free
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.scale = 1.0 / np.sqrt(diagonal)
+        self.sound = bool(np.all(np.isfinite(self.scale)))
+        if not self.sound:
+            return
+        M *= self.scale
+        M *= self.scale[:, None]
+        norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
+        # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
+        self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
+        #: Reciprocal condition number, estimated.
+        self.condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0]) if info == 0 else 0.0
+        self.sound = self.condition >= well
+
+    def solve(self, B: Array) -> Array:
+        """Return ``M⁻¹ B``."""
+        solved = lapack.dpotrs(self.factor, B * self.scale[:, None], lower=1)[0] * self.scale[:, None]
+        if self.free is not None:
+            solved[self.free] = 0.0
+        return np.asarray(solved)
+
+
+class _Direct(Orthogonal):
+    """A closed form with refinement, and the orthogonal route where that is not safe."""
+
+    own = ""
+    own_route = ""
+
+    def __init__(self, problem: Regression) -> None:
+        super().__init__(problem)
+        self.fell_back = False
+
+    def _start(self) -> bool:
+        """Factorise and set the weights; return whether the factors can be trusted."""
+        raise NotImplementedError
+
+    def _size(self, W: Array) -> float:
+        """Return the largest weight, in units in which features compare."""
+        return float(np.abs(W * self.scale[:, None]).max(initial=0.0))
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Solve, then correct until corrections are negligible."""
+        if self._start():
+            self.description, self.route = self.own, self.own_route
+        else:
+            self.fell_back = True
+            self.solve()
+        negligible = 1e-6 if self.problem.view.dtype == np.float32 else 1e-10
+        last = np.inf
+        for round_ in range(_ROUNDS):
+            delta, self.gap = self._correct()
+            share = self._size(delta) / max(self._size(self.W), np.finfo(np.float64).tiny)
+            done = share <= negligible or share > 0.5 * last or round_ == _ROUNDS - 1
+            yield Step(
+                {"objective": self.objective, "relative_gap": self.relative(self.gap)},
+                0.0 if done else np.inf,
+                "converged" if done else None,
+            )
+            last = share
+            self.W = self.W + delta
+
+
+class Primal(_Direct):
+    """Normal equations in the features."""
+
+    own = "the normal equations"
+    own_route = "primal"
+
+    def _start(self) -> bool:
+        # In single precision the sums are quicker by half; residuals in double precision make up for it.
+        single = self.problem.view.dtype == np.float32 and self._attempt(single=True)
+        return single or self._attempt(single=False)
+
+    def _attempt(self, single: bool) -> bool:
+        """Sum, factorise and solve; return whether the factors can be trusted."""
+        p = self.problem
+        weight, means, self.mean, scatter = statistics(p, single)
+        variance = np.einsum("ii->i", scatter).copy()
+        length = np.sqrt(p.total) * np.abs(weight @ means / p.total if not p.fit_intercept else self.mean)
+        self.scale, self.constant = column_scale(variance, length, p)
+        self.shift = p.fit_intercept and bool(np.any(length > _FAR * self.scale))
+        if weight.shape[0] > 1:
+            R = means.T @ (weight[:, None] * p.centred_targets)
+        else:
+            R = judge(p, np.zeros_like(self.W), p.target_mean, self.mean, shift=self.shift).gradient
+        self._cholesky: dict[float, _Cholesky] = {}
+        for alpha in np.unique(p.alpha):
+            M = scatter.copy()
+            np.einsum("ii->i", M)[:] += alpha
+            factor = _Cholesky(M, self.constant if alpha == 0 else None, _WELL_SINGLE if single else _WELL)
+            if not factor.sound:
+                return False
+            self._cholesky[float(alpha)] = factor
+        self.W = self._solve(R)
+        # A good condition needs no residuals of the data; a few rows cost nothing, and tell the errors.
+        accurate = min(factor.condition for factor in self._cholesky.values()) >= _EASY
+        few = p.view.shape[0] * p.view.shape[1] <= _FEW
+        self._sums = (scatter, R) if accurate and not (single or self.shift or few) else None
+        return True
+
+    def _judge(self) -> Judged:
+        """Evaluate the rounded parameters from the sums, where these are accurate enough."""
+        if self.fell_back or self._sums is None:
+            return super()._judge()
+        self._round()
+        (scatter, R), p = self._sums, self.problem
+        offset = p.total * (p.target_mean - self.intercept - self.mean @ self.W) if p.fit_intercept else 0.0
+        rest = R - scatter @ self.W
+        loss = p.null - np.einsum("ij,ij->j", self.W, R + rest) + np.square(offset) / p.total
+        slack = np.zeros(p.columns) + offset
+        self.judged = Judged(np.maximum(loss, 0.0), rest - p.alpha * self.W, slack, None)
+        return self.judged
+
+    def _solve(self, R: Array) -> Array:
+        if len(self._cholesky) == 1:
+            return next(iter(self._cholesky.values())).solve(R)
+        W = np.empty_like(R)
+        for alpha, factor in self._cholesky.items():
+            columns = self.problem.alpha == alpha
+            W[:, columns] = factor.solve(R[:, columns])
+        return W
+
+    def _inverse(self, gradient: Array) -> Array:
+        return super()._inverse(gradient) if self.fell_back else self._solve(gradient)
+
+
+class Dual(_Direct):
+    """Normal equations in the samples."""
+
+    own = "the normal equations in dual form"
+    own_route = "dual"
+
+    def _start(self) -> bool:
+        p = self.problem
+        n, d = p.view.shape
+        self.kept = np.arange(n) if p.weights is None else np.flatnonzero(p.weights > 0)
+        self.root = np.ones(n) if p.weights is None else np.sqrt(p.weights[self.kept])
+        self.scale = np.ones(d)
+        self.shift = p.fit_intercept
+        if p.fit_intercept:
+            s = np.ones(n) if p.weights is None else p.weights
+            self.mean = np.asarray(p.view.transposed(s[:, None])[:, 0] / p.total, dtype=np.float64)
+        K = self._gram()
+        u = self.root / np.linalg.norm(self.root)
+        if p.fit_intercept:
+            u *= np.sqrt(np.mean(np.einsum("ii->i", K)))
+            for begin in range(0, u.shape[0], 256):
+                K[begin : begin + 256] += np.outer(u[begin : begin + 256], u)
+        Z = self.root[:, None] * p.centred_targets[p.classes[self.kept]]
+        self._dual: dict[float, _Cholesky | _Eigen] = {}
+        alphas = np.unique(p.alpha)
+        V = np.empty_like(Z)
+        for alpha in alphas:
+            small = n * d <= LARGEST_WIDE
+            # Only where the eigenvalues may be needed, or another penalty follows, is the matrix kept.
+            M = K if len(alphas) == 1 and (small or alpha > 0) else K.copy()
+            np.einsum("ii->i", M)[:] += alpha
+            factor: _Cholesky | _Eigen = _Cholesky(M)
+            if not factor.sound:
+                if small:
+                    return False
+                factor = _Eigen(self._gram(), float(alpha))
+            columns = p.alpha == alpha
+            self._dual[float(alpha)] = factor
+            V[:, columns] = factor.solve(Z[:, columns])
+        self.W = self._spread(V)
+        return True
+
+    def _panels(self) -> Iterator[tuple[slice, Any]]:
+        n, d = self.kept.shape[0], self.problem.view.shape[1]
+        stored = float(getattr(self.problem.view, "row_elements", d))
+        step = max(1, int(_PANEL_BYTES // (8 * max(1.0, stored))))
+        for begin in range(0, n, step):
+            rows = slice(begin, min(begin + step, n))
+            X = self.problem.view.take(self.kept[rows])
+            if hasattr(X, "tocsr"):
+                yield rows, X.multiply(self.root[rows][:, None]).tocsr().astype(np.float64)
+            else:
+                yield rows, np.subtract(X, self.mean) * self.root[rows][:, None]
+
+    def _gram(self) -> Array:
+        n = self.kept.shape[0]
+        if hasattr(self.problem.view.read(slice(0, 1)), "tocsr"):
+            return self._sparse_gram()
+        K = np.empty((n, n))
+        for rows, A in self._panels():
+            for others, B in self._panels():
+                if others.start > rows.start:
+                    break
+                K[rows, others] = A @ B.T
+                K[others, rows] = K[rows, others].T
+        return K
+
+    def _sparse_gram(self) -> Array:
+        """Return the Gram matrix of sparse rows as that of the columns of their transpose."""
+        n = self.kept.shape[0]
+        X = self.problem.view.take(self.kept).astype(np.float64)
+        X = X.multiply(self.root[:, None]).tocsr()
+        K = np.zeros((n, n))
+        _hot.gram_csr(*csr_parts(X.T.tocsr()), None, K)
+        if self.problem.fit_intercept:
+            # √s(x − μ) = √s x − √s μ, multiplied out: sparse rows are not centred one by one.
+            along = X @ self.mean - (0.5 * float(self.mean @ self.mean)) * self.root
+            for begin in range(0, n, 256):
+                rows = slice(begin, begin + 256)
+                K[rows] -= np.outer(along[rows], self.root) + np.outer(self.root[rows], along)
+        return K
+
+    def _spread(self, V: Array) -> Array:
+        """Return ``Aᵀ V``."""
+        W = np.zeros((self.problem.view.shape[1], V.shape[1]))
+        for rows, A in self._panels():
+            W += A.T @ V[rows]
+            if hasattr(A, "tocsr"):
+                W -= np.outer(self.mean, self.root[rows] @ V[rows])
+        return W
+
+    def _gather(self, W: Array) -> Array:
+        """Return ``A W``."""
+        V = np.empty((self.kept.shape[0], W.shape[1]))
+        for rows, A in self._panels():
+            V[rows] = A @ W
+            if hasattr(A, "tocsr"):
+                V[rows] -= np.outer(self.root[rows], self.mean @ W)
+        return V
+
+    def _inverse(self, gradient: Array) -> Array:
+        if self.fell_back:
+            return super()._inverse(gradient)
+        out = np.empty_like(gradient)
+        for alpha, factor in self._dual.items():
+            columns = self.problem.alpha == alpha
+            g = gradient[:, columns]
+            V = factor.solve(self._gather(g))
+            if alpha > 0:
+                out[:, columns] = (g - self._spread(V)) / alpha
+            else:
+                out[:, columns] = self._spread(factor.solve(V))
+        return out
+
+
+class _Eigen:
+    """``(K + α I)⁺`` by eigenvalues, for wide data that are too large for the orthogonal route."""
+
+    sound = True
+
+    def __init__(self, K: Array, alpha: float) -> None:
+        values, self.vectors = linalg.eigh(K, check_finite=False)
+        kept = values > values[-1] * K.shape[0] * np.finfo(np.float64).eps * 8
+        self.vectors, self.values = self.vectors[:, kept], values[kept] + alpha
+
+    def solve(self, B: Array) -> Array:
+        """Return the product of the pseudo-inverse with ``B``."""
+        return np.asarray(self.vectors @ ((self.vectors.T @ B) / self.values[:, None]))

@@ -1,0 +1,322 @@
+r"""Least squares on coded classes: the problem, what weights achieve, and how a fit is driven.
+
+Every sample of class ``k`` has the target ``t_k`` in ``R^q`` (a one-hot row, or codes −1 and +1):
+
+    min over W, b of   P = Σ_i s_i ‖t_i − W x_i − b‖² + Σ_c α_c ‖w_c‖²
+
+With ``μ`` and ``t̄`` the weighted means, ``b = t̄ − W μ`` and ``W`` solves the normal equations
+
+    (S + α_c I) w_c = r_c,     S = Σ s_i (x_i − μ)(x_i − μ)ᵀ,     R = Σ s_i (x_i − μ)(t_i − t̄)ᵀ
+
+Where ``S`` is singular and ``α = 0``, the solution of smallest ``‖W‖`` is returned, the limit of a
+vanishing penalty.
+
+The objective is quadratic, so its distance to the optimum is known at any point: with the residuals
+``e_i`` of the returned parameters, ``g_c = Σ s_i (x_i − μ) e_ic − α_c w_c`` and ``z = Σ s_i e_i``,
+
+    P − P* = Σ_c g_cᵀ (S + α_c I)⁺ g_c + ‖z‖²/Σ s_i   ≤   Σ_c ‖g_c‖²/α_c + ‖z‖²/Σ s_i
+
+The right side is the gap to the dual value of the residuals. A closed form, which has factorised
+``S + α I``, certifies by the left side; conjugate gradients by the right one. The same vector
+``(S + α I)⁺ g`` is the correction that closes the gap (iterative refinement with residuals from the
+data themselves, not from ``S``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from separatrix.certificate import Certificate
+from separatrix.data.threads import single_threaded
+from separatrix.data.view import BLOCK_BYTES, Array, DataView
+from separatrix.problem import Result
+from separatrix.solvers._loop import Control, Outcome, Step
+
+#: Columns that a sparse product treats at a time: one or two cache lines per stored value.
+SPARSE_COLUMNS = 16
+#: Bytes of dense rows that are treated at a time.
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Weighted ridge regression of coded classes.
+
+    Attributes
+    ----------
+    view : DataView
+        The samples.
+    classes : ndarray of int of shape (n,)
+        Number of each sample's class (or set of labels).
+    targets : ndarray of float64 of shape (K, q)
+        What the scores of each class should be.
+    alpha : ndarray of shape (q,)
+        Penalty of each column.
+    weights : ndarray of float64 of shape (n,) or None
+        Weight of each sample; None means one for each.
+    fit_intercept : bool
+        Whether the scores have a constant term, which is not penalised.
+    positive : bool
+        Whether weights below 0 are forbidden.
+    """
+
+    view: DataView
+    classes: Array
+    targets: Array
+    alpha: Array
+    weights: Array | None = None
+    fit_intercept: bool = True
+    positive: bool = False
+
+    @property
+    def columns(self) -> int:
+        """Number of targets."""
+        return int(self.targets.shape[1])
+
+    @cached_property
+    def class_weight(self) -> Array:
+        """Sum of the sample weights of each class."""
+        return np.bincount(self.classes, self.weights, minlength=self.targets.shape[0]).astype(np.float64)
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.class_weight.sum())
+
+    @cached_property
+    def target_mean(self) -> Array:
+        """Weighted mean of the targets; 0 without an intercept."""
+        if not self.fit_intercept:
+            return np.zeros(self.columns)
+        return np.asarray(self.class_weight @ self.targets / self.total)
+
+    @cached_property
+    def centred_targets(self) -> Array:
+        """Targets less their mean."""
+        return np.asarray(self.targets - self.target_mean)
+
+    @cached_property
+    def null(self) -> Array:
+        """Objective of each column for ``W = 0``: what gaps are compared with."""
+        return np.asarray(self.class_weight @ np.square(self.centred_targets))
+
+    @cached_property
+    def balanced(self) -> bool:
+        """Whether the columns of every target, and hence of every exact score, sum to one constant."""
+        sums = self.targets.sum(axis=1)
+        return bool(
+            self.columns > 1
+            and self.fit_intercept
+            and not self.positive
+            and np.all(sums == sums[0])
+            and np.all(self.alpha == self.alpha[0])
+        )
+
+
+@dataclass
+class Judged:
+    """What weights achieve: loss per column, half the negative gradient, sum of residuals, errors."""
+
+    loss: Array
+    gradient: Array
+    slack: Array
+    errors: float | None
+
+
+def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) -> Judged:
+    """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
+
+    Parameters
+    ----------
+    problem : Regression
+        Samples and targets.
+    W : ndarray of shape (d, q)
+        Weights.
+    b : ndarray of shape (q,)
+        Constant terms.
+    mean : ndarray of shape (d,)
+        Mean of the samples (0 without an intercept).
+    shift : bool
+        Whether to subtract the mean from dense samples first: needed where it is far larger than
+        their spread.
+    """
+    d, q = W.shape
+    offset = b + mean @ W
+    coded = q == 1 or q == problem.targets.shape[0]
+
+    def part(rows: slice, block: Any) -> Array:
+        out = np.zeros((d + 3, q))
+        if hasattr(block, "tocsr"):
+            add(out, rows, block.astype(np.float64, copy=False))
+        else:
+            # Pieces that stay in the caches while they are converted and used twice.
+            for piece in row_pieces(block, PIECE_BYTES):
+                X = np.subtract(block[piece], mean) if shift else block[piece].astype(np.float64, copy=False)
+                add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
+        return out
+
+    def add(out: Array, rows: slice, X: Any) -> None:
+        moved = shift and not hasattr(X, "tocsr")
+        numbers = problem.classes[rows]
+        scores = _product(X, W)
+        scores += offset if moved else b
+        E = problem.targets[numbers] - scores
+        s = None if problem.weights is None else problem.weights[rows]
+        weighted = E if s is None else E * s[:, None]
+        slack = weighted.sum(axis=0)
+        out[:d] += _product(X.T, weighted)
+        if not moved and problem.fit_intercept:
+            out[:d] -= np.outer(mean, slack)
+        out[d] += slack
+        out[d + 1] += np.einsum("ij,ij->j", weighted, E)
+        if coded:
+            wrong = _wrong(scores, numbers, problem.targets)
+            out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
+
+    with single_threaded(problem.view.shape[0] * W.size):
+        sums = problem.view.map_sum(part, 8 * (d + 3) * q)
+    g = sums[:d] - problem.alpha * W
+    slack = sums[d] if problem.fit_intercept else np.zeros(q)
+    return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
+
+
+def _product(A: Any, B: Array) -> Array:
+    """Return ``A B``; for sparse ``A`` in narrow groups of columns, which stay in the caches."""
+    q = B.shape[1]
+    if not hasattr(A, "tocsr") or q <= SPARSE_COLUMNS:
+        return np.asarray(A @ B)
+    out = np.empty((A.shape[0], q))
+    for begin in range(0, q, SPARSE_COLUMNS):
+        columns = slice(begin, begin + SPARSE_COLUMNS)
+        out[:, columns] = A @ np.ascontiguousarray(B[:, columns])
+    return out
+
+
+def _wrong(scores: Array, numbers: Array, targets: Array) -> Array:
+    if scores.shape[1] == 1:
+        return np.asarray((scores[:, 0] >= 0) != (targets[numbers, 0] > 0))
+    return np.asarray(np.argmax(scores, axis=1) != numbers)
+
+
+def settle(problem: Regression, W: Array, mean: Array, dtype: Any) -> tuple[Array, Array]:
+    """Return the weights and constant terms to give out, rounded to ``dtype``.
+
+    Where all targets have the same sum, so have all exact scores: the weights of a feature sum to 0
+    and the constant terms to that sum. Rounding errors of a solution of large norm would show there
+    first, so they are taken out.
+    """
+    if problem.balanced:
+        W = W - W.mean(axis=1, keepdims=True)
+        W[:, -1] -= W.sum(axis=1)
+    W = W.astype(dtype)
+    b = problem.target_mean - mean @ W.astype(np.float64, copy=False)
+    if problem.balanced:
+        b += (problem.targets[0].sum() - b.sum()) / problem.columns
+    return W, b.astype(dtype)
+
+
+class LeastSquaresSolver:
+    """What every route shares: parameters that are valid at any time, and the certificate.
+
+    A route sets ``W`` and ``mean`` and yields from ``steps``; ``coef`` and ``intercept`` are the
+    rounded parameters that a fit returns.
+    """
+
+    #: In words, for the certificate.
+    description = ""
+    #: Its name among the routes.
+    route = ""
+
+    def __init__(self, problem: Regression) -> None:
+        self.problem = problem
+        self.W = np.zeros((problem.view.shape[1], problem.columns))
+        self.mean = np.zeros(problem.view.shape[1])
+        self.shift = False
+        self.judged: Judged | None = None
+        self.gap: float | None = None
+        self._round()
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each iteration."""
+        raise NotImplementedError
+
+    def _round(self) -> None:
+        W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)
+        self.W = W.astype(np.float64, copy=False)
+        self.coef, self.intercept = np.ascontiguousarray(W.T), b
+
+    def _judge(self) -> Judged:
+        """Round the current weights and evaluate what is then returned."""
+        self._round()
+        b = self.intercept.astype(np.float64)
+        self.judged = judge(self.problem, self.W, b, self.mean, shift=self.shift)
+        return self.judged
+
+    @property
+    def objective(self) -> float:
+        """Objective of the returned parameters."""
+        assert self.judged is not None
+        return float(self.judged.loss.sum() + self.problem.alpha @ np.square(self.W).sum(axis=0))
+
+    def _slack_gap(self, judged: Judged) -> float:
+        return float(np.square(judged.slack).sum()) / self.problem.total
+
+    def relative(self, gap: float) -> float:
+        """Return a gap as a share of the objective without any weights."""
+        return gap / max(float(self.problem.null.sum()), np.finfo(np.float64).tiny)
+
+    def finish(self, outcome: Outcome) -> Result:
+        """Return parameters, certificate and history."""
+        if self.judged is None:
+            self._judge()
+        judged = self.judged
+        assert judged is not None
+        primal = self.objective
+        gap = None if self.gap is None else min(self.gap, primal)
+        certificate = Certificate(
+            status=outcome.status,
+            message=self._explain(outcome.status, gap),
+            iterations=outcome.iterations,
+            seconds=outcome.seconds,
+            primal=primal,
+            dual=None if gap is None else primal - gap,
+            gap=gap,
+            relative_gap=None if gap is None else self.relative(gap),
+            kkt_violation=self._violation(judged),
+            training_errors=judged.errors,
+            samples=self._samples(),
+        )
+        return Result(self.coef, self.intercept, certificate, outcome.history, outcome.iterations)
+
+    def _samples(self) -> int:
+        weights = self.problem.weights
+        return self.problem.view.shape[0] if weights is None else int(np.count_nonzero(weights > 0))
+
+    def _violation(self, judged: Judged) -> float:
+        """Return the largest entry of half the gradient, at the bound where one holds."""
+        g = judged.gradient
+        if self.problem.positive:
+            g = np.where(self.W > 0, g, np.maximum(g, 0.0))
+        return float(max(np.abs(g).max(initial=0.0), np.abs(judged.slack).max(initial=0.0)))
+
+    def _explain(self, status: str, gap: float | None) -> str:
+        proven = "" if gap is None else f", at most {self.relative(gap):.1e} (relative) above the optimum"
+        reason = {
+            "converged": f"solved by {self.description}",
+            "max_iter": f"{self.description}: max_iter iterations done; raise it to go on",
+            "max_time": f"{self.description}: max_time is over; raise it to go on",
+            "interrupted": f"{self.description}: interrupted; fit again for the rest",
+        }[status]
+        return reason + proven
+
+
+def row_pieces(block: Any, size: int = BLOCK_BYTES) -> list[slice]:
+    """Return slices of rows so short that each, dense and in double precision, has at most ``size`` bytes."""
+    rows, d = block.shape
+    step = max(1, size // (8 * max(1, d)))
+    return [slice(begin, min(begin + step, rows)) for begin in range(0, rows, step)]

@@ -1,0 +1,130 @@
+r"""Value and gradient of a smooth linear model, by sweeps over the data.
+
+The objective is
+
+    F(W, b) = Σ_i s_i ℓ(W x_i + b, c_i) + (λ/2) ‖W‖²,        the intercept b free,
+
+with ℓ the softmax cross-entropy (joint) or the logistic loss of each column's code. All sums are
+totals, not means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.memory import view_of
+from separatrix.data.view import Array, csr_parts
+from separatrix.problem import Problem
+
+
+@dataclass
+class Point:
+    """Parameters with the objective and its gradient there.
+
+    Attributes
+    ----------
+    coef, intercept : ndarray of float64
+        Parameters, of shapes (columns, features) and (columns,).
+    loss : float
+        ``Σ_i s_i ℓ_i``.
+    value : float
+        The objective.
+    gradient, gradient_intercept : ndarray of float64
+        Gradient of the objective.
+    """
+
+    coef: Array
+    intercept: Array
+    loss: float
+    value: float
+    gradient: Array
+    gradient_intercept: Array
+
+
+class SmoothObjective:
+    """The objective of a problem with logistic loss and an L2 penalty.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, labels and weights.
+    l2 : float
+        λ, the factor of ½ ‖W‖².
+    """
+
+    def __init__(self, problem: Problem, l2: float) -> None:
+        self.problem, self.l2 = problem, l2
+        self.view = problem.view
+        self.features, self.columns = self.view.shape[1], problem.columns
+        self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
+        weights = problem.weights
+        self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
+
+    def sample(self, rows: Array) -> SmoothObjective:
+        """Return the same objective estimated from a sample of the rows."""
+        s = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        total = float(self.view.shape[0] if self.weights is None else self.weights.sum())
+        problem = replace(
+            self.problem,
+            view=view_of(self.view.take(rows)),
+            classes=self.classes[rows],
+            weights=s * (total / max(float(s.sum()), 1e-300)),
+        )
+        return SmoothObjective(problem, self.l2)
+
+    def taking_part(self) -> Array | float:
+        """Return, per sample and column, 1 where the sample's class takes part, else 0."""
+        if self.codes is None or np.all(self.codes):
+            return 1.0
+        return np.asarray(self.codes[self.classes] != 0, dtype=np.float64)
+
+    def at(
+        self, coef: Array, intercept: Array, *, single: bool = False, residuals: Array | None = None
+    ) -> Point:
+        """Return the objective and its gradient at these parameters, in one sweep over the data.
+
+        Parameters
+        ----------
+        coef, intercept : ndarray of float64
+            Parameters.
+        single : bool
+            Whether dense rows may be worked on in single precision.
+        residuals : ndarray of float64 of shape (n, columns) or None
+            Where to keep ``∂ℓ_i/∂score``.
+        """
+        P, d = self.columns, self.features
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        by_feature = np.ascontiguousarray(coef.T)
+        sparse = self.view.sparse
+        shape = (d, P) if sparse else (P, d)
+
+        def add(total: Array, rows: slice, block: Any) -> Array:
+            weights = None if self.weights is None else self.weights[rows]
+            kept = None if residuals is None else residuals[rows]
+            gradient, slopes = total[: P * d].reshape(shape), total[P * d : -1]
+            common = (self.classes[rows], weights, self.codes)
+            if sparse:
+                parts = csr_parts(block)
+                total[-1] += _hot.sweep_csr(*parts, *common, by_feature, intercept, gradient, slopes, kept)
+            else:
+                if block.shape[1] > 1 and block.strides[1] != block.itemsize:
+                    block = np.ascontiguousarray(block)
+                total[-1] += _hot.sweep_dense(
+                    block, single, *common, coef, intercept, gradient, slopes, kept
+                )
+            return total
+
+        size = P * d + P + 1
+        total = self.view.fold(lambda: np.zeros(size), add, size * 8)
+        gradient = total[: P * d].reshape(shape)
+        gradient = np.ascontiguousarray(gradient.T if sparse else gradient)
+        gradient += self.l2 * coef
+        slopes = total[P * d : -1] if self.problem.fit_intercept else np.zeros(P)
+        loss = float(total[-1])
+        value = loss + 0.5 * self.l2 * float(np.vdot(coef, coef))
+        return Point(coef, intercept, loss, value, gradient, slopes)

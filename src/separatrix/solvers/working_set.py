@@ -1,0 +1,189 @@
+r"""Working sets and proximal Newton steps for L1 and elastic-net penalised logistic regression.
+
+    min_{W,b}  P(W, b) = Σ_i s_i ℓ(W x_i + b, c_i) + λ₁ ‖W‖₁ + (λ₂/2) ‖W‖²      (intercept b free)
+
+with ``ℓ`` the softmax cross-entropy of all columns (joint) or the logistic loss of each column for
+itself. Optimal are weights with ``G_kj + λ₂ W_kj ∈ −λ₁ ∂|W_kj|`` for the loss's gradient ``G``, and an
+intercept with gradient 0. Every dual point ``θ`` with ``Σ_i θ_i = 0`` gives a lower bound,
+
+    D(θ) = −Σ_i s_i ℓ*(−θ_i/s_i) − Σ_kj r*((Xᵀθ)_jk),   r*(v) = max(|v| − λ₁, 0)² / (2 λ₂),
+
+which for λ₂ = 0 needs ``‖Xᵀθ‖_∞ ≤ λ₁``: the residuals ``−∂ℓ/∂f`` are made feasible by scaling.
+
+One step: the exact intercept; one pass for ``Xᵀθ``, which gives bound, gap and violations; the features
+that have a weight, and the worst violators, as working set; a Newton model of the loss on them,
+minimised with the penalty by coordinate descent; a line search on the scores. The model has its Hessian
+formed (:mod:`._model_gram`) where that is cheap, else it stays behind the columns
+(:mod:`._model_columns`).
+
+References: Yuan, Ho, Lin, "An improved GLMNET for L1-regularized logistic regression" (JMLR 13, 2012);
+Massias, Gramfort, Salmon, "Celer" (ICML 2018) for working sets and dual points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from separatrix.certificate import Certificate
+from separatrix.data.threads import single_threaded
+from separatrix.data.view import Array
+from separatrix.problem import Problem, Result
+from separatrix.solvers._l1_part import Part, parts_of
+from separatrix.solvers._loop import Control, Outcome, Step
+
+#: Steps without progress after which rounding is blamed.
+_PATIENCE = 5
+
+
+class WorkingSet:
+    """Solver of the problem above.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, codes and weights; its loss must be logistic.
+    l1, l2 : float
+        The factors λ₁ > 0 and λ₂ ≥ 0 of the penalty beside the *sum* of the losses.
+    coef, intercept : ndarray of shape (columns, n_features), (columns,)
+        Where to start.
+    tol : float
+        Relative duality gap at which a column needs no more work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.losses import LOSSES
+    >>> from separatrix.solvers._loop import Below, run
+    >>> X = np.array([[-2.0, 1.0], [-1.0, -1.0], [0.5, 0.0], [-0.5, 1.0], [1.0, -1.0], [2.0, 1.0]])
+    >>> problem = Problem(view_of(X), np.array([0, 0, 0, 1, 1, 1]), np.array([[-1], [1]]),
+    ...                   loss=LOSSES["logistic"])
+    >>> solver = WorkingSet(problem, l1=1.0, l2=0.0, coef=np.zeros((1, 2)), intercept=np.zeros(1), tol=1e-8)
+    >>> result = solver.finish(run(solver, Below(1e-8), max_iter=100))
+    >>> result.certificate.status, result.certificate.relative_gap <= 1e-8
+    ('converged', True)
+    >>> np.round(result.coef, 4) + 0.0
+    array([[0.8111, 0.    ]])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        l1: float,
+        l2: float,
+        coef: Array,
+        intercept: Array,
+        tol: float,
+    ) -> None:
+        if problem.loss.name != "logistic" or problem.kernel is not None:
+            raise ValueError("The working-set solver needs the logistic loss and no kernel.")
+        if not (0 <= l1 < np.inf and 0 <= l2 < np.inf and l1 + l2 > 0):
+            raise ValueError(f"l1 and l2 must be finite, at least 0, and not both 0; got {l1!r}, {l2!r}.")
+        self.problem, self.l1, self.l2, self.tol = problem, float(l1), float(l2), float(tol)
+        self.coef = np.array(coef, dtype=np.float64)
+        self.intercept = np.array(intercept, dtype=np.float64)
+        self.parts = parts_of(problem, self.l1, self.l2, self.coef, self.intercept)
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each iteration."""
+        work = float(self.problem.view.shape[0]) * self.coef.size
+        for part in self.parts:
+            with single_threaded(work):
+                part.start()
+                part.evaluate()
+        while True:
+            gap = self._relative_gap()
+            finished = None
+            waiting = [part for part in self.parts if part.relative_gap() > self.tol]
+            if gap > self.tol and all(part.idle >= _PATIENCE for part in waiting):
+                finished = "max_iter"
+            yield Step(self._record(), gap, finished)
+            for part in waiting:
+                if not control.expired():
+                    with single_threaded(work):
+                        part.step(control)
+                        part.evaluate()
+            if control.expired():
+                # The parameters moved after the last record: report them, then stop.
+                yield Step(self._record(), self._relative_gap(), control.reason())
+                return
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "objective": sum(part.primal for part in self.parts),
+            "gap": sum(part.gap() for part in self.parts),
+            "nonzeros": sum(int(np.count_nonzero(part.W)) for part in self.parts),
+            "working_set": max(part.working for part in self.parts),
+        }
+
+    def _relative_gap(self) -> float:
+        scale = sum(part.scale() for part in self.parts)
+        gap = sum(part.gap() for part in self.parts)
+        return gap / scale if scale > 0 else 0.0
+
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the parameters in the data's precision, judged as they are returned."""
+        dtype = self.problem.view.dtype
+        for part in self.parts:
+            part.settle(dtype)
+            part.write(self.coef, self.intercept)
+        primal, dual = sum(p.primal for p in self.parts), sum(p.bound for p in self.parts)
+        relative = self._relative_gap()
+        certificate = Certificate(
+            status=outcome.status,
+            message=_explain(outcome.status, relative, self.tol, self.parts),
+            iterations=outcome.iterations,
+            seconds=outcome.seconds,
+            primal=primal,
+            dual=dual,
+            gap=max(primal - dual, 0.0),
+            relative_gap=relative,
+            kkt_violation=max(part.violation for part in self.parts),
+            samples=_samples(self.problem),
+        )
+        coef, intercept = self.coef.astype(dtype), self.intercept.astype(dtype)
+        return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+
+def _samples(problem: Problem) -> int:
+    return int(problem.view.shape[0] if problem.weights is None else np.count_nonzero(problem.weights > 0))
+
+
+def _explain(status: str, relative: float, tol: float, parts: list[Part]) -> str:
+    nonzeros = sum(int(np.count_nonzero(part.W)) for part in parts)
+    weights = f"{nonzeros:,} of {sum(part.W.size for part in parts):,} weights are not 0"
+    reached = f"relative duality gap {relative:.2g}"
+    if status == "converged":
+        return f"{reached}; {weights}"
+    remedy = {
+        "max_iter": "raise max_iter, or tol if the precision of the data allows no less",
+        "max_time": "raise max_time",
+        "interrupted": "fit again to go on",
+    }[status]
+    return f"{reached}, above tol={tol:g}: {remedy}; {weights}"
+
+
+def l1_max(problem: Problem) -> float:
+    """Return the smallest λ₁ at which all weights are 0 (whatever λ₂ is).
+
+    It is the largest ``|Xᵀθ|`` at zero weights and the best intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.losses import LOSSES
+    >>> problem = Problem(view_of(np.array([[0.0], [2.0]])), np.array([0, 1]), np.array([[-1], [1]]),
+    ...                   loss=LOSSES["logistic"])
+    >>> l1_max(problem)
+    1.0
+    """
+    shape = (problem.columns, problem.view.shape[1])
+    parts = parts_of(problem, 1.0, 0.0, np.zeros(shape), np.zeros(shape[0]))
+    for part in parts:
+        part.start()
+    return max(part.largest_slope() for part in parts)

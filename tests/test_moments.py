@@ -1,0 +1,175 @@
+"""Class weights, means and scatter: against the formulas, stable, and mergeable."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.solvers import moments as module
+from separatrix.solvers.moments import KINDS, Moments, class_moments
+
+
+def slow(X, classes, n_classes, weights=None, kind="shared"):
+    """The formulas, written out, on exactly centred data (extended precision)."""
+    X = np.asarray(X).astype(np.longdouble)
+    s = np.ones(len(X)) if weights is None else weights
+    d = X.shape[1]
+    w, mean = np.zeros(n_classes), np.zeros((n_classes, d))
+    full = np.zeros((n_classes, d, d))
+    for k in range(n_classes):
+        own = (classes == k) & (s > 0)
+        if own.any():
+            w[k] = s[own].sum()
+            mu = (s[own, None] * X[own]).sum(axis=0) / s[own].sum()
+            C = X[own] - mu
+            mean[k], full[k] = mu, (C * s[own, None]).T @ C
+    scatter = {"shared": full.sum(axis=0), "full": full, "diagonal": np.einsum("kjj->kj", full)}[kind]
+    return w, mean, scatter
+
+
+def assert_moments(found, expected, rtol=1e-12):
+    weight, mean, scatter = expected
+    assert_allclose(found.weight, weight, rtol=rtol)
+    assert_allclose(found.mean, mean, rtol=rtol, atol=rtol * np.abs(mean).max())
+    # Entry (i, j) of a scatter is known to a part of the two features' spreads.
+    pooled = found.within() if found.kind != "diagonal" else np.diag(found.within())
+    spread = np.sqrt(np.outer(np.diag(pooled), np.diag(pooled)))
+    atol = rtol * (np.diag(spread) if found.kind == "diagonal" else spread)
+    assert np.all(np.abs(found.scatter - scatter) <= atol + 1e-300)
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(700, 6)) @ random.normal(size=(6, 6)) + random.normal(size=6)
+    return X, random.integers(0, 4, 700), random.integers(0, 3, 700) * random.uniform(0.5, 2, 700)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Blocks and pieces so small that merging decides."""
+    monkeypatch.setattr("separatrix.data.memory.BLOCK_BYTES", 6 * 8 * 50)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 6 * 8 * 30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "integers"])
+@pytest.mark.usefixtures("small_pieces")
+def test_formulas(data, kind, weighted, layout):
+    X, classes, weights = data
+    s = weights if weighted else None
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    if layout == "integers":
+        X = np.rint(10 * X).astype(np.int32)
+    samples = {"csr": sparse.csr_array, "F": np.asfortranarray}.get(layout, np.asarray)(X)
+    # Class 4 never comes.
+    assert_moments(class_moments(view_of(samples), classes, 5, s, kind=kind), slow(X, classes, 5, s, kind))
+
+
+@pytest.mark.parametrize("kind", ["shared", "full"])
+def test_large_scatter_class_by_class(data, kind, monkeypatch):
+    X, classes, weights = data
+    expected = class_moments(DenseView(X), classes, 4, weights, kind=kind)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 6 * 6 * 8)
+    for samples in (X, sparse.csr_array(X)):
+        found = class_moments(view_of(samples), classes, 4, weights, kind=kind)
+        assert_moments(found, (expected.weight, expected.mean, expected.scatter))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("apart", [0.0, 1e8])
+@pytest.mark.usefixtures("small_pieces")
+def test_no_cancellation(data, kind, apart):
+    """Mean 1e8, and classes 1e8 apart: the scatter keeps the digits that the data have."""
+    X, classes, weights = data
+    far = X + 1e8 + apart * classes[:, None]
+    assert_moments(class_moments(DenseView(far), classes, 4, weights, kind=kind),
+                   slow(far, classes, 4, weights, kind), rtol=1e-12)  # fmt: skip
+
+
+def test_float32_sums_in_double(data):
+    X, classes, _ = data
+    X = (X + 100).astype(np.float32)
+    found = class_moments(DenseView(X), classes, 4)
+    assert found.scatter.dtype == found.mean.dtype == np.float64
+    assert_moments(found, slow(X, classes, 4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(cuts=st.lists(st.integers(0, 60), max_size=5), seed=st.integers(0, 99))
+def test_merging(kind, cuts, seed):
+    """Any split of sorted or mixed rows gives the moments of the whole; a side may lack classes."""
+    random = np.random.default_rng(seed)
+    X, classes = random.normal(size=(60, 3)) + 50, random.integers(0, 3, 60)
+    if seed % 2:
+        classes.sort()
+    edges = [0, *sorted(cuts), 60]
+    total = Moments.empty(3, 3, kind)
+    for a, b in pairwise(edges):
+        total += class_moments(DenseView(X[a:b]), classes[a:b], 3, kind=kind)
+    assert_moments(total, slow(X, classes, 3, None, kind))
+
+
+def test_a_new_class_arrives_unrounded():
+    one = class_moments(DenseView(np.array([[0.1, 0.7]])), np.array([0]), 2)
+    two = class_moments(DenseView(np.array([[0.3, 1e8 / 3]])), np.array([1]), 2)
+    for merged in (one + two, two + one):
+        assert_array_equal(merged.mean, [[0.1, 0.7], [0.3, 1e8 / 3]])
+        assert not merged.scatter.any()
+    assert one.weight.tolist() == [1.0, 0.0]  # adding leaves the parts alone
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_total(data, kind):
+    """Within and between add up to the scatter about the overall mean; an absent class adds nothing."""
+    X, classes, weights = data
+    X = X + 1e6
+    m = class_moments(DenseView(X), classes, 6, weights, kind=kind)
+    _, mean, scatter = slow(X, np.zeros(len(X), dtype=int), 1, weights, kind)
+    expected = scatter if kind == "shared" else scatter[0]
+    assert_allclose(m.total_mean, mean[0], rtol=1e-14)
+    assert m.total_weight == pytest.approx(weights.sum())
+    assert_allclose(m.total_scatter(), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_weights_are_repetitions(data):
+    X, classes, weights = data
+    times = np.rint(weights).astype(int)
+    repeated = class_moments(DenseView(np.repeat(X, times, axis=0)), np.repeat(classes, times), 4)
+    weighted = class_moments(DenseView(X), classes, 4, times.astype(float))
+    assert_moments(weighted, (repeated.weight, repeated.mean, repeated.scatter))
+
+
+def test_wide_sparse_data():
+    """One variance per feature needs no matrix; the others refuse what no memory holds, by name."""
+    random = np.random.default_rng(0)
+    place = random.integers(0, 50_000, 400)
+    X = sparse.csr_array((np.ones(400), (np.repeat(np.arange(40), 10), place)), shape=(40, 50_000))
+    classes = np.arange(40) % 2
+    found = class_moments(CsrView(X), classes, 2, kind="diagonal")
+    expected = np.array([20 * X.toarray()[classes == k].var(axis=0) for k in (0, 1)])
+    assert_allclose(found.scatter, expected, atol=1e-12)
+    with pytest.raises(ValueError, match=r"50,000 features need .*covariance='diagonal'"):
+        class_moments(CsrView(X), classes, 2)
+
+
+def test_repeated_entries_count_as_their_sum():
+    X = sparse.csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    found = class_moments(CsrView(X), np.array([0, 0]), 1, kind="diagonal")
+    assert_allclose(found.scatter, [[12.5, 4.5]])
+    assert X.nnz == 3
+
+
+def test_refusals(data):
+    X, classes, _ = data
+    with pytest.raises(ValueError, match="kind must be one of shared, full, diagonal"):
+        class_moments(DenseView(X), classes, 4, kind="spherical")
+    with pytest.raises(ValueError, match="do not merge"):
+        class_moments(DenseView(X), classes, 4) + class_moments(DenseView(X), classes, 4, kind="full")
+    assert_array_equal(class_moments(DenseView(X[:0]), classes[:0], 4).weight, np.zeros(4))

@@ -1,0 +1,286 @@
+"""L1 and elastic-net penalised logistic and softmax regression, against independent answers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from oracles import penalised_logistic, penalised_objective
+from separatrix import _hot
+from separatrix.data.memory import view_of
+from separatrix.losses import LOSSES
+from separatrix.multiclass import Coding
+from separatrix.problem import Problem
+from separatrix.solvers import _l1_part
+from separatrix.solvers._logit import stationary
+from separatrix.solvers._loop import Below, Control, run
+from separatrix.solvers.working_set import WorkingSet, l1_max
+
+KINDS = ("whole", "blocks", "sparse", "columns")
+
+
+def problem_of(X, y, coding, weights=None, fit_intercept=True):
+    """The problem of a coding."""
+    classes = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    codes = Coding.of(coding, int(classes.max()) + 1).codes
+    return Problem(view_of(X), classes, codes, joint=coding == "joint", loss=LOSSES["logistic"],
+                   weights=weights, fit_intercept=fit_intercept)  # fmt: skip
+
+
+def solve(problem, l1, l2=0.0, tol=1e-10, start=None, max_iter=200, max_time=None):
+    """Result of the solver from zero weights, or from a start."""
+    P, d = problem.columns, problem.view.shape[1]
+    coef, intercept = (np.zeros((P, d)), np.zeros(P)) if start is None else start
+    solver = WorkingSet(problem, l1=l1, l2=l2, coef=coef, intercept=intercept, tol=tol)
+    return solver.finish(run(solver, Below(tol), max_iter=max_iter, max_time=max_time))
+
+
+def data(n=90, d=12, K=3, seed=0):
+    """Overlapping classes, features of different scales and means."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    y = np.argmax(X[:, :K] + random.normal(size=(n, K)), axis=1)
+    return X * np.geomspace(0.3, 3.0, d) + np.linspace(-2, 2, d), y
+
+
+@pytest.fixture
+def kind(request, monkeypatch):
+    """Force one of the models."""
+    choose = _l1_part.Part._kind
+
+    def forced(self, features):
+        natural = choose(self, features)
+        if request.param == "sparse" and not sparse.issparse(self.view.array):
+            return natural
+        return "whole" if self.terms.columns == 1 and request.param == "blocks" else request.param
+
+    monkeypatch.setattr(_l1_part.Part, "_kind", forced)
+    return request.param
+
+
+@cache
+def oracle(joint, l1, l2, fit_intercept):
+    """The least objective of the data of the next test."""
+    X, y = data(K=3 if joint else 2)
+    X[np.abs(X) < 0.7] = 0.0
+    return penalised_logistic(X, y, l1, l2, joint, fit_intercept)
+
+
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+@pytest.mark.parametrize(("l1", "l2"), [(1.0, 0.0), (8.0, 0.0), (2.0, 1.0)])
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_model_meets_the_oracle(kind, coding, l1, l2, fit_intercept):
+    dense, y = data(K=3 if coding == "joint" else 2)
+    dense[np.abs(dense) < 0.7] = 0.0
+    X = sparse.csr_array(dense) if kind == "sparse" else dense
+    result = solve(problem_of(X, y, coding, fit_intercept=fit_intercept), l1, l2, tol=1e-8)
+    certificate = result.certificate
+    assert certificate.status == "converged"
+    assert certificate.relative_gap <= 1e-8
+    best = oracle(coding == "joint", l1, l2, fit_intercept)
+    ours = penalised_objective(dense, y, result.coef, result.intercept, l1, l2, coding == "joint")
+    assert ours == pytest.approx(certificate.primal, rel=1e-12)
+    assert ours <= best * (1 + 1e-8)
+    assert certificate.dual <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("coding", "ratio"), [("ovr", 1.0), ("ovr", 0.5), ("joint", 1.0), ("joint", 0.7)])
+def test_scikit_learn_finds_no_better_weights(coding, ratio):
+    from sklearn.linear_model import LogisticRegression
+
+    # (With an even number of classes the L1 weights of a softmax need not be unique.)
+    X, y = data(n=60, d=8, K=3 if coding == "joint" else 2, seed=3)
+    C = 0.3
+    peer = LogisticRegression(solver="saga", C=C, l1_ratio=ratio, tol=1e-10, max_iter=100_000).fit(X, y)
+    l1, l2 = ratio / C, (1 - ratio) / C
+    result = solve(problem_of(X, y, coding), l1, l2)
+    assert result.certificate.relative_gap <= 1e-10
+    theirs = penalised_objective(X, y, peer.coef_, peer.intercept_, l1, l2, coding == "joint")
+    assert result.certificate.primal <= theirs * (1 + 1e-9)
+    assert result.coef == pytest.approx(peer.coef_, abs=2e-4)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(4, 40),
+    d=st.integers(1, 12),
+    K=st.integers(2, 4),
+    share=st.floats(0.02, 1.2),
+    l2=st.sampled_from([0.0, 0.0, 1.0]),
+    coding=st.sampled_from(["ovr", "ovo", "joint"]),
+    fit_intercept=st.booleans(),
+)
+def test_optimality_conditions(seed, n, d, K, share, l2, coding, fit_intercept):
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(n, d)) + random.normal(size=d), random.permutation(np.arange(n) % K)
+    problem = problem_of(X, y, coding, random.integers(1, 3, size=n) * 1.0, fit_intercept)
+    l1 = share * max(l1_max(problem), 1e-3)
+    result = solve(problem, l1, l2, tol=1e-9)
+    assert result.certificate.relative_gap <= 1e-9
+    F = X @ result.coef.T + result.intercept
+    codes = problem.codes[problem.classes]
+    if problem.joint:
+        p = np.exp(F - F.max(axis=1, keepdims=True))
+        residual = (codes > 0) - p / p.sum(axis=1, keepdims=True)
+    else:
+        residual = codes / (1 + np.exp(codes * F))
+    residual = residual * problem.weights[:, None]
+    slope = (X.T @ residual).T - l2 * result.coef
+    small = 3e-3 * l1
+    assert np.all(np.abs(slope) <= l1 + small)
+    used = np.abs(result.coef) > 1e-6
+    assert np.abs(slope[used] - l1 * np.sign(result.coef[used])).max(initial=0.0) <= small
+    if fit_intercept:
+        assert np.abs(residual.sum(axis=0)).max() <= 1e-5 * n
+
+
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_weights_are_repetitions(coding):
+    X, y = data()
+    s = np.random.default_rng(1).integers(0, 3, size=len(y))
+    weighted = solve(problem_of(X, y, coding, weights=s.astype(float)), 2.0, 0.5)
+    repeated = solve(problem_of(np.repeat(X, s, axis=0), np.repeat(y, s), coding), 2.0, 0.5)
+    assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-9)
+    assert weighted.coef == pytest.approx(repeated.coef, abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_layouts_and_precisions_agree(coding, dtype):
+    X, y = data()
+    X = np.where(np.abs(X) > 0.5, X, 0.0).astype(dtype)
+    first = solve(problem_of(X, y, coding), 2.0, tol=1e-7)
+    for other in (np.asfortranarray(X), sparse.csr_array(X)):
+        second = solve(problem_of(other, y, coding), 2.0, tol=1e-7)
+        assert second.coef.dtype == dtype
+        assert second.certificate.relative_gap <= 1e-7
+        assert second.certificate.primal == pytest.approx(first.certificate.primal, rel=2e-7)
+
+
+def test_two_classes_jointly_are_the_binary_problem():
+    X, y = data(K=2)
+    binary = solve(problem_of(X, y, "ovr"), 2.0, 1.0)
+    joint = solve(problem_of(X, y, "joint"), 2.0, 2.0)
+    assert joint.certificate.primal == pytest.approx(binary.certificate.primal, rel=1e-9)
+    assert joint.coef[1] - joint.coef[0] == pytest.approx(binary.coef[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_a_large_penalty_ends_at_once(coding):
+    X, y = data()
+    problem = problem_of(X, y, coding)
+    largest = l1_max(problem)
+    result = solve(problem, largest * (1 + 1e-9), start=(np.ones((3, X.shape[1])), np.ones(3)))
+    assert result.iterations == 1
+    assert not result.coef.any()
+    shares = np.bincount(y) / len(y)
+    expected = np.log(shares / (1 - shares)) if coding == "ovr" else np.log(shares) - np.log(shares).mean()
+    assert result.intercept == pytest.approx(expected, abs=1e-9)
+    assert solve(problem, largest * 0.99).coef.any()
+
+
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_a_warm_start_at_the_solution_is_done(coding):
+    X, y = data()
+    problem = problem_of(X, y, coding)
+    first = solve(problem, 1.0)
+    again = solve(problem, 1.0, start=(first.coef, first.intercept))
+    assert again.iterations <= 2
+    assert again.certificate.relative_gap <= 1e-10
+
+
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_bad_scales_constants_and_copies(coding):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(80, 6))
+    y = np.argmax(X[:, :3] + random.normal(size=(80, 3)), axis=1)
+    y[y == 2] = 1
+    y[0] = 2  # a class with one sample
+    X = np.column_stack([X[:, :1] * 1e-8, X[:, 1:2] * 1e8, X, X[:, 2], np.full(80, 7.0), np.zeros(80)])
+    for layout in (X, sparse.csr_array(X)):
+        result = solve(problem_of(layout, y, coding), 0.5, tol=1e-6)
+        assert result.certificate.status == "converged"
+        assert not result.coef[:, -2:].any()
+
+
+def test_a_class_without_weight_is_left_out():
+    X, y = data()
+    s = np.where(y == 1, 0.0, 1.0)
+    result = solve(problem_of(X, y, "joint", weights=s), 1.0)
+    alone = solve(problem_of(X[y != 1], y[y != 1], "joint"), 1.0)
+    assert result.certificate.relative_gap <= 1e-10
+    assert result.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-9)
+    assert not result.coef[1].any()
+    one_sided = solve(problem_of(X, y, "ovr", weights=s), 1.0)
+    assert not one_sided.coef[1].any()
+    assert one_sided.intercept[1] < -20
+
+
+def test_wide_data_by_both_layouts():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(60, 3000)) * (random.random((60, 3000)) < 0.1)
+    y = np.arange(60) % 3
+    X[:, :3] += 2 * np.eye(3)[y]
+    dense, compressed = (
+        solve(problem_of(layout, y, "joint"), 2.0, tol=1e-8) for layout in (X, sparse.csr_array(X))
+    )
+    assert dense.certificate.relative_gap <= 1e-8
+    assert compressed.certificate.primal == pytest.approx(dense.certificate.primal, rel=2e-8)
+
+
+def test_time_and_interrupts_leave_valid_weights():
+    X, y = data()
+    problem = problem_of(X, y, "joint")
+    result = solve(problem, 0.1, tol=1e-15, max_time=0.0)
+    assert result.certificate.status == "max_time"
+    assert "raise max_time" in result.certificate.message
+    assert np.isfinite(result.coef).all()
+    solver = WorkingSet(problem, l1=0.1, l2=0.0, coef=np.zeros((3, 12)), intercept=np.zeros(3), tol=1e-15)
+    control = Control(None)
+    steps = solver.steps(control)
+    next(steps)
+    control.interrupted = True
+    assert next(steps).finished == "interrupted"
+    assert list(steps) == []
+
+
+def test_refuses_what_it_cannot_solve():
+    X, y = data()
+    problem = problem_of(X, y, "joint")
+    with pytest.raises(ValueError, match="not both 0"):
+        solve(problem, 0.0, 0.0)
+    with pytest.raises(ValueError, match="logistic loss"):
+        WorkingSet(Problem(problem.view, problem.classes, problem.codes), l1=1.0, l2=0.0,
+                   coef=np.zeros((3, 12)), intercept=np.zeros(3), tol=1e-4)  # fmt: skip
+
+
+def test_stationary_vectors():
+    random = np.random.default_rng(0)
+    rates = random.random((6, 6)) * np.geomspace(1e-12, 1, 6)
+    a = stationary(rates)
+    np.fill_diagonal(rates, 0.0)
+    assert a.max() == 1.0
+    assert a * rates.sum(axis=1) == pytest.approx(a @ rates, rel=1e-12)
+    assert not stationary(np.array([[0.0, 1.0], [0.0, 0.0]])).any()
+
+
+@pytest.mark.parametrize("kind", ["columns", "whole"], indirect=True)
+def test_same_bits_in_every_instruction_set(kind):
+    X, y = data(d=9)
+    results = []
+    used = _hot.instruction_set()
+    try:
+        for name in _hot.instruction_sets():
+            _hot.use_instruction_set(name)
+            results += [solve(problem_of(X, y, coding), 1.0).coef for coding in ("ovr",)]
+    finally:
+        _hot.use_instruction_set(used)
+    for other in results[1:]:
+        assert np.array_equal(other, results[0])
