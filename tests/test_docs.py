@@ -33,6 +33,7 @@ PAGES = (
     "docs/gaussian.md",
     "docs/least-squares.md",
     "docs/perceptron.md",
+    "docs/sgd.md",
 )
 MODULES = sorted(
     module.name
