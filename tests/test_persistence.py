@@ -214,6 +214,8 @@ LATER_FAMILIES = [
     lambda: sx.LogisticRegression(l1_ratio=1.0, multiclass="ovr"),
     lambda: sx.QuadraticDiscriminantAnalysis(),
     lambda: sx.RidgeClassifier(),
+    lambda: sx.SGDClassifier(),
+    lambda: sx.SGDClassifier(loss="log_loss", average=True),
 ]
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from separatrix.models.least_squares import RidgeClassifier as RidgeClassifier
     from separatrix.models.logistic import LogisticRegression as LogisticRegression
     from separatrix.models.perceptron import Perceptron as Perceptron
+    from separatrix.models.sgd import SGDClassifier as SGDClassifier
+    from separatrix.models.sgd import SGDRegressor as SGDRegressor
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
 
@@ -43,6 +45,8 @@ _HOMES = {
     "Perceptron": "separatrix.models.perceptron",
     "QuadraticDiscriminantAnalysis": "separatrix.models.discriminant",
     "RidgeClassifier": "separatrix.models.least_squares",
+    "SGDClassifier": "separatrix.models.sgd",
+    "SGDRegressor": "separatrix.models.sgd",
     "load": "separatrix.persistence",
     "save": "separatrix.persistence",
 }
@@ -58,6 +62,8 @@ __all__ = [
     "Perceptron",
     "QuadraticDiscriminantAnalysis",
     "RidgeClassifier",
+    "SGDClassifier",
+    "SGDRegressor",
     "kernels",
     "load",
     "losses",

@@ -19,6 +19,7 @@ MODELS = {
     "perceptron": "Perceptron",
     "qda": "QuadraticDiscriminantAnalysis",
     "ridge": "RidgeClassifier",
+    "sgd": "SGDClassifier",
 }
 _WORDS = {
     "true": True,

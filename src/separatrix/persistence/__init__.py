@@ -38,15 +38,20 @@ MODELS = {
     "Perceptron": "separatrix",
     "QuadraticDiscriminantAnalysis": "separatrix",
     "RidgeClassifier": "separatrix",
+    "SGDClassifier": "separatrix",
+    "SGDRegressor": "separatrix",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
+_SGD_STATE = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 _HIDDEN_STATE = {
     "GaussianClassifier": ("_state", "_unready"),
     "LinearDiscriminantAnalysis": ("_state", "_unready"),
     "Perceptron": ("_average_state",),
     "QuadraticDiscriminantAnalysis": ("_state", "_unready"),
     "RidgeClassifier": ("_sparse_labels",),
+    "SGDClassifier": _SGD_STATE,
+    "SGDRegressor": _SGD_STATE,
 }
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
