@@ -1,10 +1,16 @@
-"""The certificate: what a fit proves about itself."""
+"""What a fit proves: its certificate, and the separation of the classes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from html import escape
 from typing import Any
+
+from separatrix.data.view import Array
+
+Groups = tuple[tuple[int, ...], tuple[int, ...]]
+"""Two groups of classes, by number."""
 
 STATUSES = (
     "converged",
@@ -116,3 +122,85 @@ class Certificate:
         if unknown:
             raise ValueError(f"unknown certificate fields: {', '.join(sorted(unknown))}.")
         return cls(**values)
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """A direction along which the likelihood grows for ever.
+
+    Attributes
+    ----------
+    kind : str
+        "complete" (proven beyond rounding) or "quasi-complete" (zeros up to rounding).
+    coef : ndarray of shape (columns, d)
+        The direction's weights, of length 1: one row for a binary column; those of a joint problem sum to 0.
+    intercept : ndarray of shape (columns,)
+        Its intercepts.
+    margin : float
+        Smallest signed distance of a sample to a boundary that concerns it; 0 for quasi-complete separation,
+        ``inf`` where the direction has intercepts only (there is but one class).
+    separated : int
+        Samples with a positive margin against every rival.
+    samples : int
+        Samples that count.
+    column : int or None
+        The binary column that is separated; None for a joint problem.
+    pairs : tuple
+        Which groups of classes the direction pulls apart: pairs of tuples of class numbers.
+    features : tuple of int
+        The features with the largest part in the direction, weights times range, the largest first.
+    """
+
+    kind: str
+    coef: Array
+    intercept: Array
+    margin: float
+    separated: int
+    samples: int
+    column: int | None = None
+    pairs: tuple[Groups, ...] = ()
+    features: tuple[int, ...] = ()
+
+    def message(self, classes: Sequence[Any] | Array, features: Sequence[str] | None = None) -> str:
+        """Return fact, classes, features and remedy in words.
+
+        Parameters
+        ----------
+        classes : sequence
+            The classes' names, by number.
+        features : sequence of str or None
+            The features' names.
+        """
+        one = len(self.pairs) == 1
+        fact = f"{'a hyperplane separates' if one else 'hyperplanes separate'} {self._who(classes)}"
+        if self.kind == "complete":
+            fact += " completely"
+        else:
+            fact += (
+                f" but for samples on {'it' if one else 'them'} "
+                f"({self.separated:,} of {self.samples:,} samples are on the right side)"
+            )
+        named = [f"feature {j}" if features is None else str(features[j]) for j in self.features]
+        along = f", mostly by {', '.join(named)}" if named else ""
+        return (
+            f"{fact}{along}: the maximum-likelihood estimate does not exist, its weights grow for ever. "
+            "Choose a finite C (a penalty) to get a finite estimate."
+        )
+
+    def _who(self, classes: Sequence[Any] | Array) -> str:
+        def names(group: tuple[int, ...]) -> str:
+            shown = ", ".join(str(classes[k]) for k in group[:4])
+            more = f", … ({len(group)} in all)" if len(group) > 4 else ""
+            return f"class {shown}" if len(group) == 1 else f"classes {shown}{more}"
+
+        joined = [
+            f"{names(a)} from {'the other classes' if self._others(a, b, len(classes)) else names(b)}"
+            for a, b in self.pairs[:3]
+        ]
+        more = len(self.pairs) - 3
+        return "; ".join(joined) + (f"; and {more} more pairs" if more > 0 else "")
+
+    @staticmethod
+    def _others(a: tuple[int, ...], b: tuple[int, ...], n_classes: int) -> bool:
+        """Return whether the second group is best named as all the others."""
+        return len(b) > 1 and len(a) + len(b) == n_classes

@@ -41,8 +41,8 @@ const SoftmaxDualKernels<T, S>& kernels() {
     }
 }
 
-// define(rows type tag, arguments → rows) for dense rows and both widths of CSR indices: each function
-// takes X, or data, indices, indptr and the number of features, and then what is its own.
+// Every function exists for dense rows and both widths of CSR indices: it takes X, or data, indices, indptr
+// and the number of features, and then what is its own. Python keeps the arrays of a state alive.
 template <class S, class T>
 void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
     using State = SoftmaxDualState<S>;

@@ -111,8 +111,10 @@ struct Block {
 
 // Neighbouring columns whose sums stay in registers while all pairs of a row pass by.
 constexpr int TILE = 8;
+// Pairs whose weights are asked for in advance.
+constexpr int AHEAD = 8;
 
-// out[k] = offsets[k] + Σ x_j weights[j][k]  for COUNT blocks of columns
+// out[k] += Σ x_j weights[j][k] for COUNT blocks of columns
 template <int COUNT, class S, class Pairs>
 void tile_scores(const Pairs& row, const S* weights, std::int64_t padded, S* out) {
     using B = Block<S>;
@@ -120,6 +122,11 @@ void tile_scores(const Pairs& row, const S* weights, std::int64_t padded, S* out
     for (int c = 0; c < COUNT; ++c) sum[c] = B::load(out + c * B::WIDTH);
     for (std::int64_t p = 0; p < row.count; ++p) {
         const S* w = weights + row.feature(p) * padded;
+        if (p + AHEAD < row.count) {
+            const S* next = weights + row.feature(p + AHEAD) * padded;
+            constexpr int LINE = 64 / sizeof(S);
+            for (int c = 0; c < COUNT * B::WIDTH; c += LINE) __builtin_prefetch(next + c);
+        }
         const auto x = B::all(static_cast<S>(row.value(p)));
         for (int c = 0; c < COUNT; ++c) sum[c] += x * B::load(w + c * B::WIDTH);
     }
@@ -139,7 +146,7 @@ void tile_add(const Pairs& row, const S* step, std::int64_t padded, S* weights) 
     }
 }
 
-// body(std::integral_constant-like count, first column) over the columns first … last − 1
+// body<COUNT>(column) for tiles of COUNT blocks over the columns first … last − 1
 template <class S, class Body>
 void over_tiles(std::int64_t first, std::int64_t last, Body body) {
     constexpr std::int64_t WIDE = TILE * Block<S>::WIDTH;
@@ -251,7 +258,7 @@ private:
         if (state.asleep[i] == NEW) {
             each([&](std::int64_t k) { B::store(old_mu + k, V{}); });
             old_mu[own] = 1;
-            solve(q);
+            if (!(q < S(4)) || !from_scores(q)) solve(q);
             normalise();
             gain = 0;  // From alpha = 0, where the dual is 0, to here: exact.
             for (std::int64_t k = 0; k < state.columns; ++k) {
@@ -355,6 +362,18 @@ private:
             if (B::sum(size) < ENOUGH) return true;
         }
         return false;
+    }
+
+    // A first solution for short rows, from the probabilities of the present scores.
+    bool from_scores(S q) {
+        shift = log_sum_exp();
+        each([&](std::int64_t k) {
+            const V n = B::load(score + k) - shift;
+            B::store(nu + k, n);
+            B::store(mu + k, B::exp(n));
+        });
+        mask_tail();
+        return polish(q);
     }
 
     S log_sum_exp() {

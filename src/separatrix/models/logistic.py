@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.threads import at_most, single_threaded
-from separatrix.data.view import Array
+from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
@@ -45,6 +46,8 @@ _SOLVERS = {
 }
 #: Features from which on sparse data with several classes are fitted in the dual.
 _WIDE = 4096
+#: Entries times columns up to which a fit goes beyond the tolerance.
+_SMALL = 1 << 20
 
 
 class LogisticRegression(LinearClassifier):
@@ -160,7 +163,7 @@ class LogisticRegression(LinearClassifier):
         penalty: str | None = "deprecated",
         *,
         C: float = 1.0,
-        l1_ratio: float = 0.0,
+        l1_ratio: float | None = 0.0,
         dual: bool = False,
         tol: float = 1e-4,
         fit_intercept: bool = True,
@@ -213,22 +216,25 @@ class LogisticRegression(LinearClassifier):
         C, ratio = self._strength()
         X, y = check_samples(self, X, y, reset=True)
         classes, numbers = encode_labels(self, y)
-        method = self._method(X, len(classes), C, ratio)
+        method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
         refuse_empty_classes(classes, numbers, weights)
         coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
         problem = self._problem(X, numbers, coding, weights)
         start = self._start(problem, classes)
+        if self.max_iter == 0 and not self.warm_start:
+            start = np.zeros_like(start[0]), np.zeros_like(start[1])
         self.classes_, self.multiclass_ = classes, coding.name
         with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
             solver = self._solver(problem, method, C, ratio, *start)
+            attributes = partial(self._attributes, solver)
             context, observer = self._observe(
-                max(self.max_iter, 1), X, y, {"sample_weight": sample_weight}, lambda: self._attributes(solver)
+                self.max_iter, X, y, {"sample_weight": sample_weight}, attributes
             )
             outcome = run(
                 solver,
-                Below(self.tol),
-                max_iter=max(self.max_iter, 1),
+                Below(self._goal(problem)),
+                max_iter=self.max_iter,
                 max_time=self.max_time,
                 verbose=int(self.verbose),
                 name=type(self).__name__,
@@ -238,17 +244,35 @@ class LogisticRegression(LinearClassifier):
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    def _goal(self, problem: Problem) -> float:
+        """Return the tolerance: where steps cost next to nothing, four more digits."""
+        small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
+        return float(self.tol) * (1e-4 if small else 1.0)
+
     def _strength(self) -> tuple[float, float]:
         """Return C and the part of L1, whichever way they were given."""
         ratio = 0.0 if self.l1_ratio is None else float(self.l1_ratio)
         if self.penalty == "deprecated":
+            if self.l1_ratio is None:
+                warnings.warn(
+                    "'l1_ratio=None' was deprecated in scikit-learn 1.8: use l1_ratio=0 for an L2 penalty.",
+                    FutureWarning,
+                    stacklevel=4,
+                )
             return float(self.C), ratio
         warnings.warn(
-            f"penalty={self.penalty!r} is scikit-learn's old way: say l1_ratio=0 instead of 'l2', l1_ratio=1 "
-            "instead of 'l1', 0 < l1_ratio < 1 instead of 'elasticnet', C=np.inf instead of None.",
+            "'penalty' was deprecated in scikit-learn 1.8: use l1_ratio=0 instead of penalty='l2', "
+            "l1_ratio=1 instead of penalty='l1', 0 < l1_ratio < 1 instead of penalty='elasticnet', and "
+            "C=np.inf instead of penalty=None.",
             FutureWarning,
             stacklevel=4,
         )
+        if self.l1_ratio != {"l1": 1, "l2": 0}.get(str(self.penalty), self.l1_ratio):
+            warnings.warn(
+                f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. The penalty "
+                "wins; use l1_ratio only.",
+                stacklevel=4,
+            )
         if self.penalty is None:
             if self.C != 1.0:
                 warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
@@ -260,37 +284,49 @@ class LogisticRegression(LinearClassifier):
     def _method(self, X: Any, n_classes: int, C: float, ratio: float) -> str:
         """Return the solver that fits the problem, or the one that was named if it can solve it."""
         method = "dual-coordinate" if self.dual else _SOLVERS[self.solver]
+        if self.dual and self.solver not in ("auto", "liblinear", "dual-coordinate"):
+            raise ValueError(
+                f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
+                "dual."
+            )
         if self.solver == "liblinear" and n_classes > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): choose "
                 "solver='auto', or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
             )
-        sparse_penalty = ratio > 0 and C < np.inf
+        sparse_penalty = ratio > 0 and np.isfinite(C)
         if sparse_penalty:
             if method in ("newton", "quasi-newton", "dual-coordinate"):
-                named = "dual=True" if self.dual else f"solver={self.solver!r}"
+                named = "with dual=True" if self.dual else self.solver
                 raise ValueError(
-                    f"{named} cannot do an L1 or elastic-net penalty (l1_ratio={ratio:g}): it supports only L2 "
-                    "or no penalty. Choose solver='auto' or 'working-set' (or scikit-learn's name 'saga')."
+                    f"Solver {named} supports only 'l2' or None penalties, got l1_ratio={ratio:g}: choose "
+                    "solver='auto' or 'working-set' (scikit-learn's name: 'saga') for L1 and the elastic net."
                 )
             return "working-set"
         if method == "working-set":
-            raise ValueError("solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'.")
-        if method == "dual-coordinate" and (C == np.inf or (n_classes > 2 and self.multiclass == "ovr")):
+            raise ValueError(
+                "solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'."
+            )
+        apart = n_classes > 2 and self.multiclass == "ovr"
+        if method == "dual-coordinate" and (apart or not np.isfinite(C)):
             raise ValueError(
                 "the dual coordinate method needs a penalty (C < inf) and multiclass='joint': choose "
                 "solver='auto'."
             )
-        if method == "auto" and C < np.inf and n_classes > 2 and self.multiclass == "joint":
+        if method == "auto" and np.isfinite(C) and n_classes > 2 and self.multiclass == "joint":
             if hasattr(X, "indptr") and X.shape[1] > _WIDE:
                 return "dual-coordinate"
         return method
 
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         penalised = self.solver == "liblinear" and self.fit_intercept
-        view = view_of(X)
+        view: DataView = view_of(X)
+        if penalised:
+            view = ConstantColumn(view, float(self.intercept_scaling))
+            if self.dual:  # it visits rows one by one, in memory
+                view = view_of(view.read(slice(0, view.shape[0])))
         return Problem(
-            ConstantColumn(view, float(self.intercept_scaling)) if penalised else view,
+            view,
             numbers,
             coding.codes,
             joint=coding.joint,
@@ -310,7 +346,7 @@ class LogisticRegression(LinearClassifier):
                     f"({P}, {self.n_features_in_}): fit a new estimator, or set warm_start=False."
                 )
             coef[:, : self.n_features_in_] = self._dense_coef()
-            if isinstance(problem.view, ConstantColumn):
+            if d > self.n_features_in_:
                 coef[:, -1] = self.intercept_ / self.intercept_scaling
             elif problem.fit_intercept:
                 intercept[:] = self.intercept_
@@ -327,12 +363,12 @@ class LogisticRegression(LinearClassifier):
         self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
     ) -> QuasiNewton | SoftmaxDual | WorkingSet:
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
-        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": float(self.tol)}
+        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": self._goal(problem)}
         if method == "working-set":
             return WorkingSet(problem, l1=ratio / C, l2=(1.0 - ratio) / C, **common)
         if method == "dual-coordinate":
             return SoftmaxDual(problem, C=C, seed=seed, threads=1, **common)
-        watch = Watch(problem) if C == np.inf else None
+        watch = Watch(problem) if not np.isfinite(C) else None
         return QuasiNewton(problem, l2=1.0 / C, method=method, seed=seed, watch=watch, **common)
 
     def _attributes(self, solver: Any) -> dict[str, Any]:
@@ -342,17 +378,33 @@ class LogisticRegression(LinearClassifier):
     def _store(self, result: Result, separation: Any) -> None:
         coef, intercept = np.ascontiguousarray(result.coef), np.ascontiguousarray(result.intercept)
         if self.solver == "liblinear" and self.fit_intercept:
-            coef, intercept = np.ascontiguousarray(coef[:, :-1]), coef[:, -1] * coef.dtype.type(self.intercept_scaling)
+            intercept = coef[:, -1] * coef.dtype.type(self.intercept_scaling)
+            coef = np.ascontiguousarray(coef[:, :-1])
         self.coef_, self.intercept_ = coef, intercept
         self._keep_record(result)
-        self.n_iter_ = np.array([result.iterations], dtype=np.int32)
+        self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
         self.separation_ = separation
         if separation is not None:
             names = getattr(self, "feature_names_in_", None)
             message = separation.message(self.classes_, names)
-            self.certificate_ = replace(self.certificate_, message=message, separable=separation.kind == "complete")
+            complete = separation.kind == "complete"
+            self.certificate_ = replace(
+                self.certificate_,
+                message=message,
+                separable=True if complete else None,
+                margin=separation.margin,
+            )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        self._warn_if_unfinished(self.tol)
+        if self.certificate_.status == "max_iter":
+            warnings.warn(
+                f"{self.solver} failed to converge after {result.iterations} iteration(s) "
+                f"({self.certificate_.message}). Increase the number of iterations (max_iter) or scale the "
+                "data, for example with sklearn.preprocessing.StandardScaler.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        else:
+            self._warn_if_unfinished(self.tol)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class: softmax of the scores, σ for two classes.
@@ -377,7 +429,8 @@ class LogisticRegression(LinearClassifier):
             return np.asarray(softmax(scores, axis=1))
         each = expit(scores)
         totals = each.sum(axis=1, keepdims=True)
-        return np.where(totals > 0, each / np.where(totals > 0, totals, 1.0), 1.0 / each.shape[1])
+        even = np.full_like(each, 1.0 / each.shape[1])
+        return np.asarray(np.divide(each, totals, out=even, where=totals > 0))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probabilities, exact where they are too small to be told from 0.

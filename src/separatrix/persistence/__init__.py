@@ -195,11 +195,16 @@ def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
     return model
 
 
+def _rows(array: Any, name: str) -> int:
+    return 1 if name == "coef_" and np.ndim(array) == 1 else int(np.shape(array)[0])
+
+
 def _check_shapes(model: Any) -> None:
     """Refuse arrays that do not fit together: compiled code trusts their lengths."""
     features = int(model.n_features_in_)
     for name in ("coef_", "support_vectors_", "class_coef_"):
-        if hasattr(model, name) and np.shape(getattr(model, name))[1:] != (features,):
+        # RidgeClassifier keeps the weights of two classes as one row, as scikit-learn does.
+        if hasattr(model, name) and np.shape(getattr(model, name))[-1:] != (features,):
             raise ModelFileError(f"{name} does not have {features} columns")
     for name, other in (
         ("intercept_", "coef_"),
@@ -207,7 +212,7 @@ def _check_shapes(model: Any) -> None:
         ("support_", "support_vectors_"),
         ("intercept_", "dual_coef_"),
     ):
-        lengths = {np.shape(getattr(model, part))[0] for part in (name, other) if hasattr(model, part)}
+        lengths = {_rows(getattr(model, part), part) for part in (name, other) if hasattr(model, part)}
         if len(lengths) > 1:
             raise ModelFileError(f"{name} and {other} differ in length")
     if hasattr(model, "dual_coef_") and np.shape(model.dual_coef_)[1] != model.support_vectors_.shape[0]:

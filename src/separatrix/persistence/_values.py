@@ -27,7 +27,7 @@ def encode(value: Any, key: str, tensors: Tensors) -> Any:
     """Describe `value` in JSON, and put its arrays into `tensors` under names that begin with `key`."""
     from scipy import sparse
 
-    from separatrix.certificate import Certificate
+    from separatrix.certificate import Certificate, Separation
     from separatrix.kernels import Kernel
 
     if value is None or type(value) in (bool, int, str):
@@ -53,6 +53,9 @@ def encode(value: Any, key: str, tensors: Tensors) -> Any:
         return {"csr": {**parts, "shape": list(value.shape), "array": isinstance(value, sparse.sparray)}}
     if isinstance(value, Certificate):
         return {"certificate": encode(value.as_dict(), key, tensors)}
+    if isinstance(value, Separation):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"separation": encode(parts, key, tensors)}
     if isinstance(value, Kernel) and type(value) is _kernel_classes().get(type(value).__name__):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"kernel": [type(value).__name__, _encode_dict(fields, key, tensors)]}
@@ -183,6 +186,12 @@ def _decode_certificate(content: Any, tensors: Tensors) -> Any:
     return Certificate.from_dict(decode(content, tensors))
 
 
+def _decode_separation(content: Any, tensors: Tensors) -> Any:
+    from separatrix.certificate import Separation
+
+    return Separation(**decode(content, tensors))
+
+
 def _decode_kernel(content: list[Any], tensors: Tensors) -> Any:
     name, parameters = content
     if name not in _kernel_classes():
@@ -222,5 +231,6 @@ _DECODERS: dict[str, Any] = {
     "objects": _decode_objects,
     "csr": _decode_csr,
     "certificate": _decode_certificate,
+    "separation": _decode_separation,
     "kernel": _decode_kernel,
 }

@@ -121,7 +121,7 @@ class Part:
         self.working = 0
         self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
         self.model: GramModel | None = None
-        self.formed_at = 0.0
+        self.formed_at, self.fell = 0.0, 1.0
         self._zero_loss = 0.0
         self._one_sided = False
 
@@ -163,6 +163,7 @@ class Part:
         before = self.primal
         self._judge()
         # Near the end rounding hides the objective's fall, not the gap's.
+        self.fell = (before - self.primal) / self.scale() if before > 0 else 1.0
         progress = self.gap() < 0.9 * self.least_gap or self.primal < before - 1e-13 * abs(before)
         self.least_gap = min(self.least_gap, self.gap())
         self.idle = 0 if progress else self.idle + 1
@@ -220,7 +221,9 @@ class Part:
             if model is None:
                 self.model = None  # its memory is free before the next one needs as much
                 centre = self.data.centre()
-                model = GramModel(self.view, curvature, features, centre, self.fit_intercept, kind)
+                model = GramModel(
+                    self.view, curvature, features, centre, self.fit_intercept, kind, self.fell > 0.01
+                )
                 self.model, self.formed_at = (model, self.primal) if kind == "blocks" else (None, 0.0)
             shift = model.X.centre.astype(np.float64)
             D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 1e-2 * eta, control)
@@ -255,6 +258,8 @@ class Part:
         """Return the last Hessian if it covers the features and little has changed since."""
         model = self.model
         if model is None or kind != "blocks" or self.idle or self.primal < 0.9 * self.formed_at:
+            return None
+        if model.rough and self.fell <= 0.01:
             return None
         return model if np.isin(features, model.X.features, assume_unique=True).all() else None
 
@@ -301,7 +306,7 @@ class Part:
         return np.sort(np.concatenate([np.flatnonzero(used), new]))
 
     def _kind(self, features: Array) -> str:
-        """Return which model fits: "columns", or a Hessian: "whole", "blocks" or "sparse" blocks."""
+        """Return which model fits: "columns", or a Hessian: "whole", "blocks" or "sparse"."""
         m, n, K = int(features.shape[0]), self.view.shape[0], self.terms.columns
         if m > _GRAM_FEATURES:
             return "columns"
@@ -311,7 +316,7 @@ class Part:
         if min(dense, products) > _SWEEP_COST * stored:
             return "columns"
         if products < dense:
-            return "sparse"
+            return "sparse" if K == 1 else "columns"
         if K == 1 or (K * m <= _WHOLE_WEIGHTS and n * (K * m) ** 2 <= _WHOLE_WORK):
             return "whole"
         return "blocks"

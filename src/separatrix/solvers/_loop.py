@@ -191,7 +191,7 @@ def run(
     printed = -float("inf")
     with _Interruptible(control):
         try:
-            for step in solver.steps(control):
+            for step in solver.steps(control) if max_iter > 0 else ():
                 outcome.iterations += 1
                 seconds = control.seconds()
                 step.record.update(iteration=outcome.iterations, seconds=seconds)
@@ -206,7 +206,8 @@ def run(
                     outcome.status = status or "max_iter"
                     break
             else:
-                outcome.status = control.reason() or "converged"
+                if max_iter > 0:
+                    outcome.status = control.reason() or "converged"
         except KeyboardInterrupt:
             if control.interrupted:
                 raise

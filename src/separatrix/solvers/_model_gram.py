@@ -106,6 +106,8 @@ class GramModel:
     ----------
     whole : bool
         Whether the classes' coupling is part of ``H``; else there is a block per class.
+    rough : bool
+        Whether the blocks are multiples of one matrix: far from the optimum that is as good.
     """
 
     def __init__(
@@ -116,9 +118,10 @@ class GramModel:
         centre: Array,
         fit_intercept: bool,
         kind: str,
+        rough: bool,
     ) -> None:
         self.fit_intercept = fit_intercept
-        self.sparse = kind == "sparse"
+        self.sparse, self.rough = kind == "sparse", rough and kind == "blocks"
         self.X = Chosen(view, features, np.zeros_like(centre) if self.sparse else centre)
         if kind == "blocks":
             self.X.keep()
@@ -128,16 +131,23 @@ class GramModel:
         self.H, self.lift = self._eliminate(self._whole(curvature) if coupled else self._blocks(curvature))
 
     def _blocks(self, curvature: Curvature) -> Array:
-        """Return ``[X, 1]ᵀ diag(h_k) [X, 1]`` for each class."""
-        root = np.sqrt(curvature.diagonal())
-        m = self.size
-        if self.sparse:
-            return self._sparse_blocks(root)
+        """Return ``[X, 1]ᵀ diag(h_k) [X, 1]`` for each class, or roughly so."""
+        h = curvature.diagonal()
+        if self.rough and self.columns > 1:
+            # One matrix for all classes, each with its own factor.
+            mean = Curvature(h.mean(axis=1, keepdims=True), None)
+            shares = h.sum(axis=0) / max(float(mean.q.sum()), np.finfo(np.float64).tiny)
+            return np.asarray(self._each(np.sqrt(mean.q)) * shares[:, None, None])
+        return self._sparse_blocks(np.sqrt(h)) if self.sparse else self._each(np.sqrt(h))
+
+    def _each(self, root: Array) -> Array:
+        """Return ``[X, 1]ᵀ diag(root_k²) [X, 1]`` for each column of ``root``."""
+        m, count = self.size, root.shape[1]
 
         def part(rows: slice, X: Array) -> Array:
-            out = np.empty((self.columns, m + 1, m + 1))
+            out = np.empty((count, m + 1, m + 1))
             scaled = np.empty((X.shape[0], m + 1), dtype=X.dtype)
-            for k in range(self.columns):
+            for k in range(count):
                 r = root[rows, k, None].astype(X.dtype)
                 np.multiply(X, r, out=scaled[:, :m])
                 scaled[:, m:] = r
@@ -187,17 +197,19 @@ class GramModel:
 
     def _eliminate(self, A: Array) -> tuple[Array, Array]:
         """Return ``H`` without the intercepts, and what gives their step: ``db = −lift·[grad_b; D]``."""
-        count, full = A.shape[0], A.shape[1]
-        last = np.zeros(full, dtype=bool)
-        last[self.size :: self.size + 1] = True
-        H = A[:, ~last][:, :, ~last]
+        count, m = A.shape[0], self.size
+        # [weights, intercept] class after class: rows and columns of both kinds.
+        K = A.shape[1] // (m + 1)
+        A = A.reshape(count, K, m + 1, K, m + 1)
+        H = np.ascontiguousarray(A[:, :, :m, :, :m]).reshape(count, K * m, K * m)
         if not self.fit_intercept:
-            return np.ascontiguousarray(H), np.zeros((count, 0, 0))
-        cross, own = A[:, last][:, :, ~last], A[:, last][:, :, last]
-        inverse = np.stack([linalg.pinvh(B) for B in own])
-        H = H - np.swapaxes(cross, 1, 2) @ inverse @ cross
-        self.inverse = inverse
-        return np.ascontiguousarray(H), inverse @ cross
+            return H, np.zeros((count, 0, 0))
+        cross, own = A[:, :, m, :, :m].reshape(count, K, K * m), A[:, :, m, :, m]
+        self.inverse = np.stack([linalg.pinvh(B) for B in own])
+        lift = self.inverse @ cross
+        for block in range(count):
+            H[block] -= cross[block].T @ lift[block]
+        return H, lift
 
     def minimise(
         self, W: Array, G: Array, Gb: Array, l1: float, l2: float, eta: float, control: Control

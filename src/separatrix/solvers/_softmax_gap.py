@@ -1,10 +1,10 @@
 r"""The duality gap of softmax (and two-class logistic) regression with an L2 penalty, in double precision.
 
-For given ``W`` the intercept first goes to its optimum by Newton's method, so that with ``p = softmax(f)`` the
-dual point ``α = C s (t − p)`` satisfies ``Σ α = 0`` up to rounding; then the gap is ``½‖W − Xᵀα‖²``. Where long
-rows make that bound poor, the solver's own dual variables give a better one. What is left of ``r = Σ α`` is taken
-away by mixing a little of one distribution into all: ``μ' = (1 − ε) μ + ε v`` with ``v = (Σ C s μ + r/ε)/Σ C s``,
-and the lower bound is that of ``μ'``.
+For given ``W`` the intercept first goes to its optimum by Newton's method, so that with ``p = softmax(f)``
+the dual point ``α = C s (t − p)`` satisfies ``Σ α = 0`` up to rounding; then the gap is ``½‖W − Xᵀα‖²``.
+Where long rows make that bound poor, the solver's own dual variables give a better one. What is left of
+``r = Σ α`` is taken away by mixing a little of one distribution into all: ``μ' = (1 − ε) μ + ε v`` with
+``v = (Σ C s μ + r/ε)/Σ C s``, and the lower bound is that of ``μ'``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,12 @@ def row_arguments(block: Any) -> tuple[Any, ...]:
     return block.data, indices, indptr, block.shape[1]
 
 
-def _part(rows: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
+def _part(rows: tuple[Any, ...], at: slice) -> tuple[Any, ...]:
     """Return some of these rows; CSR places may count from anywhere."""
     if len(rows) == 1:
-        return (rows[0][begin:end],)
+        return (rows[0][at],)
     data, indices, indptr, width = rows
-    return data, indices, indptr[begin : end + 1], width
+    return data, indices, indptr[at.start : at.stop + 1], width
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ class Certified:
 class SoftmaxGap:
     """Objective and lower bounds of one problem; weights are (features, padded), ``mu`` is (n, padded).
 
-    ``weights`` are those of the samples, equal ones perhaps merged into one. With one column, ``mu`` is the probability of the wrong class and ``α = C s y μ``.
+    ``weights`` are those of the samples, equal ones perhaps merged into one. With one column, ``mu`` is
+    the probability of the wrong class and ``α = C s y μ``.
     """
 
     def __init__(
@@ -106,39 +108,26 @@ class SoftmaxGap:
         """Return ``X W``, without intercept."""
         F = np.empty((self.view.shape[0], self.padded))
         for where, block in self.view.blocks():
-            rows, out, count = row_arguments(block), F[where], where.stop - where.start
-            self._each(
-                [
-                    lambda b=b: _hot.padded_scores(  # type: ignore[misc]
-                        *_part(rows, b, b + _TASK_ROWS), weights, out[b : b + _TASK_ROWS]
-                    )
-                    for b in range(0, count, _TASK_ROWS)
-                ]
-            )
+            rows, out = row_arguments(block), F[where]
+            parts = [slice(b, b + _TASK_ROWS) for b in range(0, out.shape[0], _TASK_ROWS)]
+            self._each([partial(_hot.padded_scores, *_part(rows, at), weights, out[at]) for at in parts])
         return F
 
     def weights_of(self, mu: Array) -> Array:
         """Return ``Xᵀ α``."""
         out = np.zeros((self.view.shape[1], self.padded))
-        starts = range(0, self.padded, _TASK_COLUMNS)
         for where, block in self.view.blocks():
-            rows, alpha = row_arguments(block), self.alpha(mu[where], where)
-            self._each(
-                [
-                    lambda k=k: _hot.add_padded_transposed(  # type: ignore[misc]
-                        *rows, alpha, k, min(k + _TASK_COLUMNS, self.padded), out
-                    )
-                    for k in starts
-                ]
-            )
+            rows = (*row_arguments(block), self.alpha(mu[where], where))
+            parts = [(k, min(k + _TASK_COLUMNS, self.padded)) for k in range(0, self.padded, _TASK_COLUMNS)]
+            self._each([partial(_hot.add_padded_transposed, *rows, *at, out) for at in parts])
         return out
 
     def alpha(self, mu: Array, where: slice = slice(None)) -> Array:
         """Return the dual variables of these rows."""
         scale = self.scale[where]
         if self.sign is not None:
-            return mu * (scale * self.sign[where])[:, None]
-        alpha = mu * -scale[:, None]
+            return np.asarray(mu * (scale * self.sign[where])[:, None])
+        alpha: Array = mu * -scale[:, None]
         alpha[np.arange(len(scale)), self.classes[where]] += scale
         return alpha
 

@@ -18,8 +18,9 @@ from separatrix.solvers._model_gram import GramModel
 if TYPE_CHECKING:
     from separatrix.solvers._l1_part import Part
 
-#: Products with the Hessian in one step.
-_PRODUCTS = 30
+#: Most products with the Hessian in one step, and how far the residual's energy shall fall: far from the
+#: optimum, and near it.
+_ROUGH, _FINE = (8, 1e-2), (30, 1e-6)
 
 
 class _Preconditioner:
@@ -87,7 +88,8 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
     z = precondition(residual)
     direction, rho = z, float((residual * z).sum())
     first = rho
-    for _ in range(_PRODUCTS):
+    products, enough = _ROUGH if model.rough else _FINE
+    for _ in range(products):
         if not rho > 0 or control.expired():
             break
         Hd, b = product(direction)
@@ -100,7 +102,7 @@ def newton_on_support(part: Part, model: GramModel, features: Array, control: Co
         residual -= a * Hd
         z = precondition(residual)
         rho, last = float((residual * z).sum()), rho
-        if rho <= 1e-6 * first:
+        if rho <= enough * first:
             break
         direction = z + (rho / last) * direction
     target = W + D

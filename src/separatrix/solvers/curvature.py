@@ -5,8 +5,9 @@ The Hessian of ``Σ s_i ℓ(W x_i + b) + (λ/2)‖W‖²`` has the blocks
     H_kl = Σ_i s_i p_ik (δ_kl − p_il) x̃_i x̃_iᵀ + λ δ_kl,       p = softmax of the scores,
 
 or, for independent columns, only the diagonal ones with ``p (1 − p)``. Each model here is a cheaper
-matrix near it: the whole, its diagonal blocks, or its diagonal, from all rows or from a sample. They work in centred features, ``score = w·(x − x̄) + b'``, where the
-intercept hardly interacts with the weights.
+matrix near it: the whole, its diagonal blocks, or its diagonal, from all rows or from a sample. They
+work in centred features, ``score = w·(x − x̄) + b'``, where the intercept hardly interacts with the
+weights.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ class FromRows(Curvature):
         first = view.transposed(weights[:, None]).ravel().astype(np.float64) - total * self.mean
         out[:d, :d] = view.gram(weights, self.mean)
         out[np.arange(d), np.arange(d)] += self.missed * total
-        out[:d, d] = out[d, :d] = first
-        out[d, d] = total
+        free = self.objective.problem.fit_intercept
+        out[:d, d] = out[d, :d] = first if free else 0.0
+        out[d, d] = total if free else 1.0
         return out
 
 
@@ -169,7 +171,7 @@ class Shared(FromRows):
         total = max(float(mean.sum()), 1e-300)
         bend = np.diag(each.sum(axis=0))
         if self.objective.codes is None:
-            bend = np.diag((self.share @ p)) - (self.share[:, None] * p).T @ p
+            bend = np.diag(self.share @ p) - (self.share[:, None] * p).T @ p
         values, vectors = np.linalg.eigh(bend)
         values = np.maximum(values, 1e-3 * values[-1])
         self.inverse = (vectors / values) @ vectors.T

@@ -8,19 +8,19 @@ Dual: ``μ_i`` in the simplex, ``α_i = C s_i (t_i − μ_i)``,
 
     max  −½‖Σ_i α_i x_iᵀ‖² + C Σ_i s_i H(μ_i)   subject to  Σ_i α_i = 0 where the intercept is free,
 
-``H`` the entropy. At the optimum ``W = Σ α_i x_iᵀ`` and ``μ_i = softmax(f(x_i))``. A step solves for all classes
-of one sample (``_hot/softmax_dual.hpp``; after Yu, Huang and Lin, 2011); an epoch visits all samples in random
-order, those whose last steps gained next to nothing less often.
+``H`` the entropy. At the optimum ``W = Σ α_i x_iᵀ`` and ``μ_i = softmax(f(x_i))``. A step solves for all
+classes of one sample (``_hot/softmax_dual.hpp``; after Yu, Huang and Lin, 2011); an epoch visits all samples
+in random order, those whose last steps gained next to nothing less often.
 
 The free intercept is the multiplier of ``Σ α_i = 0``. On that plane nothing changes if all rows are moved by
 their mean and σ is added to all inner products. Off it, the first takes away the direction that couples all
-samples, and the second is an augmented Lagrangian, with which the intercept follows every step. After each epoch
-the multiplier moves by ``(σ + 1/h) Σ α_i``, ``h`` the curvature of the loss in ``b``.
+samples, and the second is an augmented Lagrangian, with which the intercept follows every step. After each
+epoch the multiplier moves by ``(σ + 1/h) Σ α_i``, ``h`` the curvature of the loss in ``b``.
 
-Where epochs gain little (long rows that are much alike), the accelerated proximal point method takes over (Lin,
-Mairal and Harchaoui, 2015): each epoch works on the objective plus ``κ/2 ‖W − Y‖²``, whose steps are much less
-stiff, and then ``Y`` moves beyond the new ``W`` by a part of the last change. Its solution for given ``α`` is
-``W = (Xᵀα + κ Y)/(1 + κ)``; at the end ``Y = W = Xᵀα``.
+Where epochs gain little (long rows that are much alike), the accelerated proximal point method takes over
+(Lin, Mairal and Harchaoui, 2015): each epoch works on the objective plus ``κ/2 ‖W − Y‖²``, whose steps are
+much less stiff, and then ``Y`` moves beyond the new ``W`` by a part of the last change. The solution for
+given ``α`` is ``W = (Xᵀα + κ Y)/(1 + κ)``; at the end ``Y = W = Xᵀα``.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
 
 #: Added to all inner products where the intercept is free, relative to the median of the squared row lengths.
 _SIGMA = 1.0
-#: Tolerances from here on are reached in single precision, where no step is too stiff for it.
-_SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e4
+#: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
+_SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e7
 #: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
 _NEGLIGIBLE = 0.03
 #: Stored values times columns visited between two looks at the clock: a few milliseconds.
@@ -101,6 +101,18 @@ class SoftmaxDual:
         Where the random orders start.
     threads : int
         Threads for the certificate; epochs use one. The result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.multiclass import Coding
+    >>> from separatrix.solvers._loop import Below, run
+    >>> problem = Problem(view_of(np.eye(3)), np.arange(3), Coding.of("joint", 3).codes, joint=True)
+    >>> solver = SoftmaxDual(problem, C=1.0, coef=np.zeros((3, 3)), intercept=np.zeros(3), tol=1e-9, seed=0)
+    >>> result = solver.finish(run(solver, Below(1e-9), max_iter=100))
+    >>> result.certificate.status, int(np.argmax(result.coef[1]))
+    ('converged', 1)
     """
 
     def __init__(
@@ -149,8 +161,8 @@ class SoftmaxDual:
         present = np.bincount(self.problem.classes, weights, self.problem.codes.shape[0])
         if self.problem.fit_intercept and not np.all(present > 0):
             raise ValueError(
-                f"class number {int(np.argmin(present))} has no samples (or only of weight 0), so its intercept "
-                "would be −inf: leave the class out, or fit without intercept."
+                f"class number {int(np.argmin(present))} has no samples (or only of weight 0), so its "
+                "intercept would be −inf: leave the class out, or fit without intercept."
             )
 
     def _prepare_rows(self) -> None:
@@ -166,7 +178,7 @@ class SoftmaxDual:
             dots = np.ascontiguousarray(view.scores(self.mean[None])[:, 0], dtype=np.float64)
             square = float(self.mean @ self.mean)
             moved = np.maximum(norms - 2 * dots + square, 1e-9 * norms)
-            self.sigma = _SIGMA * max(float(np.median(moved)), np.finfo(np.float32).tiny)
+            self.sigma = max(_SIGMA * float(np.median(moved)), float(np.finfo(np.float32).tiny))
             self.constant = square + self.sigma
             norms = moved + self.sigma
         self._shared: dict[str, Any] = {
@@ -245,7 +257,7 @@ class SoftmaxDual:
             mu[fresh] = 0.0
             if self.columns > 1:
                 mu[fresh, self.gap.classes[fresh]] = 1.0
-        return mu
+        return np.asarray(mu)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
@@ -348,7 +360,7 @@ class SoftmaxDual:
         proof = self._certify()
         dtype = self.view.dtype
         coef = np.ascontiguousarray(proof.weights[:, : self.columns].T, dtype=dtype)
-        status = outcome.status
+        status, weights = outcome.status, self.problem.weights
         reason = {
             "converged": "the certified relative gap is within tol",
             "max_iter": "max_iter epochs done; raise it for a smaller gap",
@@ -364,6 +376,6 @@ class SoftmaxDual:
             dual=proof.dual,
             gap=proof.gap,
             relative_gap=proof.relative_gap,
-            samples=int(self.order.shape[0]) if self.problem.weights is None else int((self.problem.weights > 0).sum()),
+            samples=self.view.shape[0] if weights is None else int(np.count_nonzero(weights)),
         )
         return Result(coef, proof.intercept.astype(dtype), certificate, outcome.history, outcome.iterations)

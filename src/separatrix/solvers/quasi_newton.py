@@ -191,6 +191,8 @@ class QuasiNewton:
 
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters, rounded to the data's precision, and what they prove."""
+        if not hasattr(self, "last"):  # no step was asked for
+            self.last = _Descent(self, self.objective, self.objective, *self.start, later=False)
         dtype = self.problem.view.dtype
         coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
         returned = self.point
@@ -206,7 +208,10 @@ class QuasiNewton:
 def certify(
     whole: Whole, point: Point, outcome: Outcome, distance: float, dual: float | None, tol: float
 ) -> Certificate:
-    """Return the certificate of a smooth fit, in the units ``½‖W‖² + C Σ s ℓ`` (``Σ s ℓ`` without penalty)."""
+    """Return the certificate of a smooth fit.
+
+    Its unit is ``½‖W‖² + C Σ s ℓ``, or ``Σ s ℓ`` without penalty.
+    """
     objective, value = whole.objective, point.value
     unit = 1.0 / objective.l2 if objective.l2 > 0 else 1.0
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
@@ -404,6 +409,8 @@ class _Descent:
 
     def distance(self) -> float:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
+        if not hasattr(self, "model"):
+            return np.inf
         decrement = -0.5 * float(self.flat.gradient(self.point) @ self._direction())
         before, _, last = self.gains[-3:]
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5

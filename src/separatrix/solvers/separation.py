@@ -34,9 +34,10 @@ from typing import Literal
 
 import numpy as np
 
+from separatrix.certificate import Separation
 from separatrix.data.view import Array
 from separatrix.problem import Problem
-from separatrix.solvers._direction import Separation, check_columns, check_direction, checked
+from separatrix.solvers._direction import check_columns, check_direction, checked
 from separatrix.solvers._pairs import Direction, Scale, Unit, units
 from separatrix.solvers._programmes import Search
 from separatrix.solvers._recession import noise, polished

@@ -66,7 +66,7 @@ class WorkingSet:
     >>> result.certificate.status, result.certificate.relative_gap <= 1e-8
     ('converged', True)
     >>> np.round(result.coef, 4) + 0.0
-    array([[0.8111, 0.    ]])
+    array([[0.6304, 0.    ]])
     """
 
     def __init__(
