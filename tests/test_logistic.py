@@ -128,6 +128,19 @@ def test_weight_two_is_the_sample_twice_and_zero_its_absence(seed, K):
     assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("parameters", [{"l1_ratio": 0.5}, {"l1_ratio": 1.0}, {"dual": True}])
+def test_weights_count_as_repetitions_for_every_method(parameters):
+    X, y = made(n=60, d=3, K=3, seed=1)
+    counts = np.random.default_rng(1).integers(0, 3, len(y))
+    twin = np.repeat(X, counts, axis=0), np.repeat(y, counts)
+    weighted = LogisticRegression(tol=1e-6, **parameters).fit(X, y, counts.astype(float))
+    repeated = LogisticRegression(tol=1e-6, **parameters).fit(*twin)
+    ratio = parameters.get("l1_ratio", 0.0)
+    values = [objective(model, *twin, ratio=ratio) for model in (weighted, repeated)]
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
 def test_relabelling_permutes_and_rows_may_come_in_any_order(seed):

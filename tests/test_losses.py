@@ -10,10 +10,24 @@ from separatrix.losses import LOSSES, Loss, get_loss
 NAMES = list(LOSSES)
 CONVEX = [name for name in NAMES if LOSSES[name].convex]
 SMOOTH = [name for name in NAMES if LOSSES[name].smooth]
-KINK = {"zero_one": 0.0, "perceptron": 0.0, "hinge": 1.0}
-MARGINS = np.array([-7.3, -2.0, -0.4, 0.0, 0.3, 1.0, 1.7, 6.1])
+WITH_EPSILON = [name for name in NAMES if LOSSES[name].epsilon is not None]
+# where the slope jumps
+KINK = {"zero_one": [0.0], "perceptron": [0.0], "hinge": [1.0], "epsilon_insensitive": [-0.1, 0.1]}
+# where the curvature jumps
+BEND = KINK | {
+    "squared_hinge": [1.0],
+    "modified_huber": [-1.0, 1.0],
+    "huber": [-0.1, 0.1],
+    "squared_epsilon_insensitive": [-0.1, 0.1],
+}
+MARGINS = np.array([-7.3, -2.0, -0.4, 0.0, 0.05, 0.3, 1.0, 1.7, 6.1])
 
-# name: {margin: (value, slope, curvature)}, worked out by hand
+
+def away_from(places):
+    return MARGINS[np.all(np.abs(MARGINS[:, None] - np.array([np.inf, *places])) > 1e-3, axis=1)]
+
+
+# name: {margin or residual: (value, slope, curvature)}, worked out by hand
 KNOWN = {
     "zero_one": {-2: (1, 0, 0), 0: (1, 0, 0), 0.5: (0, 0, 0), 3: (0, 0, 0)},
     "perceptron": {-2: (2, -1, 0), 0: (0, -1, 0), 0.5: (0, 0, 0), 3: (0, 0, 0)},
@@ -25,6 +39,18 @@ KNOWN = {
         -np.log(3): (np.log(4), -0.75, 3 / 16),
     },
     "squared": {-2: (9, -6, 2), 0: (1, -2, 2), 1: (0, 0, 2), 3: (4, 4, 2)},
+    "modified_huber": {
+        -3: (12, -4, 0),
+        -1: (4, -4, 2),
+        0: (1, -2, 2),
+        0.5: (0.25, -1, 2),
+        1: (0, 0, 0),
+        3: (0, 0, 0),
+    },
+    "squared_error": {-2: (2, -2, 1), 0: (0, 0, 1), 3: (4.5, 3, 1)},
+    "huber": {-2: (0.195, -0.1, 0), -0.05: (0.00125, -0.05, 1), 0: (0, 0, 1), 1: (0.095, 0.1, 0)},
+    "epsilon_insensitive": {-2: (1.9, -1, 0), -0.1: (0, 0, 0), 0: (0, 0, 0), 0.1: (0, 0, 0), 3: (2.9, 1, 0)},
+    "squared_epsilon_insensitive": {-2: (3.61, -3.8, 2), 0: (0, 0, 0), 0.05: (0, 0, 0), 1.1: (1, 2, 2)},
 }
 
 # name: {dual: conjugate}, worked out by hand
@@ -41,14 +67,24 @@ KNOWN_CONJUGATES = {
         -1.1: np.inf,
     },
     "squared": {-2: -1, 0: 0, 2: 3},
+    "modified_huber": {-4: 0, -2: -1, 0: 0, 0.1: np.inf, -4.1: np.inf},
+    "squared_error": {-2: 2, 0: 0, 1: 0.5},
+    "huber": {-0.1: 0.005, 0: 0, 0.05: 0.00125, 0.2: np.inf, -0.2: np.inf},
+    "epsilon_insensitive": {-1: 0.1, 0: 0, 0.5: 0.05, 1.1: np.inf, -1.1: np.inf},
+    "squared_epsilon_insensitive": {-2: 1.2, 0: 0, 1: 0.35},
 }
 
 
 def test_table_names_and_order():
-    assert NAMES == ["zero_one", "perceptron", "hinge", "squared_hinge", "logistic", "squared"]
+    of_margin = [name for name in NAMES if LOSSES[name].of == "margin"]
+    assert of_margin == [
+        *("zero_one", "perceptron", "hinge", "squared_hinge", "logistic", "squared", "modified_huber")
+    ]
+    assert NAMES[len(of_margin) :] == ["squared_error", *WITH_EPSILON]
+    assert WITH_EPSILON == ["huber", "epsilon_insensitive", "squared_epsilon_insensitive"]
     assert all(LOSSES[name].name == name for name in NAMES)
     assert NAMES[1:] == CONVEX
-    assert SMOOTH == ["squared_hinge", "logistic", "squared"]
+    assert [name for name in NAMES if name not in SMOOTH] == list(KINK)
 
 
 def test_known_rows_cover_the_table():
@@ -78,8 +114,7 @@ def test_only_the_nonconvex_loss_has_no_conjugate():
 @pytest.mark.parametrize("name", NAMES)
 def test_slope_is_the_numeric_derivative(name):
     loss, step = get_loss(name), 1e-6
-    smooth_here = np.abs(MARGINS - KINK.get(name, np.inf)) > 1e-3
-    m = MARGINS[smooth_here]
+    m = away_from(KINK.get(name, []))
     numeric = (loss.value(m + step) - loss.value(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.slope(m), numeric, rtol=1e-7, atol=1e-6)
 
@@ -87,8 +122,7 @@ def test_slope_is_the_numeric_derivative(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_curvature_is_the_numeric_derivative_of_the_slope(name):
     loss, step = get_loss(name), 1e-6
-    kink = 1.0 if name == "squared_hinge" else KINK.get(name, np.inf)
-    m = MARGINS[np.abs(MARGINS - kink) > 1e-3]
+    m = away_from(BEND.get(name, []))
     numeric = (loss.slope(m + step) - loss.slope(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.curvature(m), numeric, rtol=1e-7, atol=1e-7)
 
@@ -112,6 +146,8 @@ def test_fenchel_young_holds_everywhere_and_is_tight_at_the_slope(name):
 def test_conjugate_is_the_supremum(name):
     loss, m = get_loss(name), np.linspace(-40, 40, 160_001)
     for a in (-0.9, -0.5, -0.1):
+        if name == "huber" and a < -0.1:
+            continue  # outside the domain
         assert loss.conjugate(a) == pytest.approx(np.max(a * m - loss.value(m)), abs=1e-6)
 
 
@@ -173,6 +209,35 @@ def test_float32_agrees_with_float64(name):
 def test_not_a_number_is_never_a_correct_decision():
     assert get_loss("zero_one").value(np.nan) == 1.0
     assert np.isnan(get_loss("hinge").value(np.nan))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if LOSSES[name].of == "residual"])
+def test_losses_of_the_residual_are_even_and_serve_codes(name):
+    loss, r = get_loss(name), np.linspace(-3, 3, 61)
+    np.testing.assert_array_equal(loss.value(r), loss.value(-r))
+    np.testing.assert_array_equal(loss.slope(r), -loss.slope(-r))
+    y, f = -1.0, 0.4
+    assert loss.value(f - y) == pytest.approx(loss.value(y * f - 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_width(name):
+    loss = get_loss(name)
+    wide = loss.with_epsilon(0.5)
+    if name not in WITH_EPSILON:
+        assert wide is loss
+        return
+    assert wide.epsilon == 0.5
+    assert wide != loss
+    assert wide.with_epsilon(0.1) == loss == pickle.loads(pickle.dumps(loss))
+    m, a = np.linspace(-6, 6, 121)[:, None], np.linspace(-3, 3, 121)[None, :]
+    assert (wide.value(m) + wide.conjugate(a) - a * m >= -1e-12).all()
+    slope = wide.slope(m)
+    np.testing.assert_allclose(wide.value(m) + wide.conjugate(slope), slope * m, atol=1e-12)
+    np.testing.assert_allclose(wide.value([-0.5, 0.2]), [0.125, 0.02] if name == "huber" else [0, 0])
+    zero_width = loss.with_epsilon(0.0)
+    expected = {"huber": 0.0, "epsilon_insensitive": 2.0, "squared_epsilon_insensitive": 4.0}[name]
+    assert zero_width.value(-2.0) == expected
 
 
 def test_losses_are_frozen_values():

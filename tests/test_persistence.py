@@ -10,9 +10,9 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import separatrix as sx
 from separatrix import kernels, persistence
@@ -204,6 +204,39 @@ def test_sparsified_weights(three_classes, path):
     assert sparse.issparse(assert_round_trip(model, X, path).coef_)
 
 
+LATER_FAMILIES = [
+    lambda: sx.GaussianClassifier(),
+    lambda: sx.GaussianClassifier(covariance="diagonal", shrinkage=0.1),
+    lambda: sx.LeastSquaresClassifier(),
+    lambda: sx.LinearDiscriminantAnalysis(),
+    lambda: sx.LogisticRegression(),
+    lambda: sx.LogisticRegression(C=np.inf),
+    lambda: sx.LogisticRegression(l1_ratio=1.0, multiclass="ovr"),
+    lambda: sx.QuadraticDiscriminantAnalysis(),
+    lambda: sx.RidgeClassifier(),
+]
+
+
+@pytest.mark.parametrize("build", LATER_FAMILIES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_family_comes_back_to_the_last_bit(build, n_classes, path):
+    rng = np.random.default_rng(n_classes)
+    y = np.arange(60) % n_classes
+    X = 4.0 * rng.standard_normal((n_classes, 3))[y] + rng.standard_normal((60, 3))
+    labels = np.array(["ash", "beech", "cedar"])[y]
+    model = build().fit(X, labels)
+    sx.save(model, path)
+    again = sx.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.certificate_.as_dict() == model.certificate_.as_dict()
+    assert again.get_params() == model.get_params()
+    if getattr(model, "separation_", None) is not None:
+        assert again.separation_.message(again.classes_) == model.separation_.message(model.classes_)
+        np.testing.assert_array_equal(again.separation_.coef, model.separation_.coef)
+
+
 # ------------------------------------------------------------------------------------------ refused at saving
 
 
@@ -221,7 +254,7 @@ def dot(first, second):
         (lambda: sx.KernelPerceptron(kernel=dot), ["'kernel'", "KernelPerceptron", "separatrix.kernels"]),
         (lambda: sx.Perceptron(random_state=np.random.RandomState(0)), ["'random_state'", "set_params"]),
         (lambda: Subclass(), ["Subclass"]),
-        (lambda: LogisticRegression(), ["LogisticRegression", "KernelPerceptron"]),
+        (lambda: DecisionTreeClassifier(), ["DecisionTreeClassifier", "KernelPerceptron"]),
         (lambda: make_pipeline(MinMaxScaler(), sx.Perceptron()), ["MinMaxScaler"]),
         (lambda: make_pipeline(sx.Perceptron(), memory="cache"), ["memory"]),
     ],

@@ -64,10 +64,51 @@ class _Judge(_State):
         margin: float,
     ) -> None: ...
 
+class _Sgd(_State):
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any] | None,
+        targets: NDArray[Any],
+        factors: NDArray[Any] | None,
+        row_weights: NDArray[Any] | None,
+        loss: int,
+        epsilon: float,
+        l2: float,
+        l1: float,
+        fit_intercept: bool,
+        intercept_decay: float,
+        rate: int,
+        eta0: float,
+        power: float,
+        alpha: float,
+        t0: float,
+        weights: NDArray[Any],
+        intercepts: NDArray[Any],
+        scale: NDArray[Any],
+        active: NDArray[Any],
+        eta: NDArray[Any],
+        owed: NDArray[Any],
+        paid: NDArray[Any] | None,
+        clock: NDArray[Any],
+        average_from: float,
+        drift: NDArray[Any] | None,
+        area: NDArray[Any],
+        intercept_sums: NDArray[Any],
+        losses: NDArray[Any],
+        scores: NDArray[Any],
+        steps: NDArray[Any],
+        margins: NDArray[Any],
+        values: NDArray[Any],
+        slopes: NDArray[Any],
+    ) -> None: ...
+
 class PerceptronFloat32(_Perceptron): ...
 class PerceptronFloat64(_Perceptron): ...
 class JudgeFloat32(_Judge): ...
 class JudgeFloat64(_Judge): ...
+class SgdFloat32(_Sgd): ...
+class SgdFloat64(_Sgd): ...
 
 def sweep_dense(
     X: NDArray[Any],

@@ -1,7 +1,9 @@
-"""Loss functions of the margin, side by side.
+"""Loss functions of the margin and of the residual, side by side.
 
-A loss is a function of the margin ``m = y f(x)`` with ``y`` in {-1, +1}: positive margins lie on the right
-side of the boundary. Every row of the table gives, as vectorised functions,
+A loss for classes is a function of the margin ``m = y f(x)`` with ``y`` in {-1, +1}: positive margins lie on
+the right side of the boundary. A loss for numbers is a function of the residual ``r = f(x) - y``, the same
+for ``-r``; with codes ``y`` in {-1, +1} it serves classes too, since then ``r = y (m - 1)``. Every row of the
+table gives, as vectorised functions (of ``m``; for the residual put ``r``),
 
 - ``value(m)``: the loss ``l(m)``;
 - ``slope(m)``: its derivative, or at a kink the subgradient that training uses;
@@ -11,7 +13,7 @@ side of the boundary. Every row of the table gives, as vectorised functions,
 
 Conventions at the kinks. A point exactly on the boundary has no sign, so training counts it as an error: the
 0-1 loss is 1 and the perceptron's slope is -1 at ``m = 0``. A point exactly on the margin needs no more work:
-the hinge's slope is 0 at ``m = 1``.
+the hinge's slope is 0 at ``m = 1``. So is the epsilon-insensitive loss's at ``|r| = epsilon``.
 
 float32 and float64 go in and come out unchanged; everything else is computed in float64.
 
@@ -28,7 +30,7 @@ array([-1.,  0.,  0.])
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -52,21 +54,25 @@ class Loss:
     name : str
         The key in `LOSSES`.
     formula : str
-        The loss as text, with ``m`` for the margin.
+        The loss as text, with ``m`` for the margin or ``r`` for the residual.
     value, slope, curvature : callable
-        Functions of the margin, see the module's description.
+        Functions of the margin or residual, see the module's description.
     conjugate : callable or None
         The convex conjugate, or None where the loss is not convex.
     smooth : bool
         Whether the slope is continuous.
     convex : bool
         Whether the loss is convex.
+    of : {"margin", "residual"}
+        What the loss is a function of.
+    epsilon : float or None
+        Its width, for the losses that have one.
 
     Examples
     --------
     >>> from separatrix.losses import LOSSES
     >>> LOSSES["logistic"]
-    Loss(name='logistic', formula='ln(1 + exp(-m))', smooth=True, convex=True)
+    Loss(name='logistic', formula='ln(1 + exp(-m))', smooth=True, convex=True, of='margin', epsilon=None)
     """
 
     name: str
@@ -77,6 +83,30 @@ class Loss:
     conjugate: LossFunction | None = field(repr=False)
     smooth: bool
     convex: bool
+    of: str = "margin"
+    epsilon: float | None = None
+
+    def with_epsilon(self, epsilon: float) -> "Loss":
+        """Return the same loss with another width; one without a width is returned as it is."""
+        if self.epsilon is None:
+            return self
+        changed: dict[str, Any] = {
+            name: replace(function, epsilon=epsilon)
+            for name, function in vars(self).items()
+            if isinstance(function, _WithEpsilon)
+        }
+        return replace(self, epsilon=epsilon, **changed)
+
+
+@dataclass(frozen=True)
+class _WithEpsilon:
+    """A formula with its width put in; it compares and pickles by value."""
+
+    formula: Callable[[ArrayLike, float], Values]
+    epsilon: float
+
+    def __call__(self, argument: ArrayLike) -> Values:
+        return self.formula(argument, self.epsilon)
 
 
 def _floating(values: ArrayLike) -> NDArray[Any]:
@@ -194,6 +224,105 @@ def _squared_conjugate(dual: ArrayLike) -> Values:
     return a + np.square(a) / a.dtype.type(4)
 
 
+def _modified_huber_value(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose(m < -1, m.dtype.type(-4) * m, _squared_hinge_value(m), m)
+
+
+def _modified_huber_slope(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return np.maximum(_squared_hinge_slope(m), m.dtype.type(-4))
+
+
+def _modified_huber_curvature(margin: ArrayLike) -> Values:
+    m = _floating(margin)
+    return _choose((m >= -1) & (m < 1), 2.0, 0.0, m)
+
+
+def _modified_huber_conjugate(dual: ArrayLike) -> Values:
+    a = _floating(dual)
+    return _choose(a >= -4, _squared_hinge_conjugate(a), np.inf, a)
+
+
+def _squared_error_value(residual: ArrayLike) -> Values:
+    r = _floating(residual)
+    return r.dtype.type(0.5) * np.square(r)
+
+
+def _squared_error_slope(residual: ArrayLike) -> Values:
+    return _floating(residual).copy()[()]
+
+
+def _one(residual: ArrayLike) -> Values:
+    return np.ones_like(_floating(residual))[()]
+
+
+def _huber_value(residual: ArrayLike, epsilon: float) -> Values:
+    size = np.abs(_floating(residual))
+    inside = np.minimum(size, size.dtype.type(epsilon))
+    return inside * (size - size.dtype.type(0.5) * inside)
+
+
+def _huber_slope(residual: ArrayLike, epsilon: float) -> Values:
+    return np.clip(_floating(residual), -epsilon, epsilon)
+
+
+def _huber_curvature(residual: ArrayLike, epsilon: float) -> Values:
+    r = _floating(residual)
+    return _choose((r >= -epsilon) & (r < epsilon), 1.0, 0.0, r)
+
+
+def _huber_conjugate(dual: ArrayLike, epsilon: float) -> Values:
+    a = _floating(dual)
+    return _choose(np.abs(a) <= epsilon, _squared_error_value(a), np.inf, a)
+
+
+def _epsilon_insensitive_value(residual: ArrayLike, epsilon: float) -> Values:
+    r = _floating(residual)
+    return np.maximum(np.abs(r) - r.dtype.type(epsilon), r.dtype.type(0))
+
+
+def _epsilon_insensitive_slope(residual: ArrayLike, epsilon: float) -> Values:
+    r = _floating(residual)
+    return _choose(np.abs(r) > epsilon, np.sign(r), 0.0, r)
+
+
+def _epsilon_insensitive_curvature(residual: ArrayLike, epsilon: float) -> Values:
+    return _zero(residual)
+
+
+def _epsilon_insensitive_conjugate(dual: ArrayLike, epsilon: float) -> Values:
+    a = _floating(dual)
+    return _choose(np.abs(a) <= 1, a.dtype.type(epsilon) * np.abs(a), np.inf, a)
+
+
+def _squared_epsilon_insensitive_value(residual: ArrayLike, epsilon: float) -> Values:
+    return np.square(_epsilon_insensitive_value(residual, epsilon))
+
+
+def _squared_epsilon_insensitive_slope(residual: ArrayLike, epsilon: float) -> Values:
+    r = _floating(residual)
+    return r.dtype.type(2) * np.sign(r) * _epsilon_insensitive_value(r, epsilon)
+
+
+def _squared_epsilon_insensitive_curvature(residual: ArrayLike, epsilon: float) -> Values:
+    r = _floating(residual)
+    return _choose((r < -epsilon) | (r >= epsilon), 2.0, 0.0, r)
+
+
+def _squared_epsilon_insensitive_conjugate(dual: ArrayLike, epsilon: float) -> Values:
+    a = _floating(dual)
+    return a.dtype.type(epsilon) * np.abs(a) + np.square(a) / a.dtype.type(4)
+
+
+def _with_epsilon(
+    name: str, formula: str, *functions: Callable[[ArrayLike, float], Values], smooth: bool
+) -> Loss:
+    """Return a row of a loss of the residual with scikit-learn's usual width."""
+    value, slope, curvature, conjugate = (_WithEpsilon(function, 0.1) for function in functions)
+    return Loss(name, formula, value, slope, curvature, conjugate, smooth, True, "residual", 0.1)
+
+
 _ROWS = (
     Loss("zero_one", "1 if m <= 0 else 0", _zero_one_value, _zero, _zero, None, smooth=False, convex=False),
     Loss(
@@ -245,6 +374,54 @@ _ROWS = (
         _squared_conjugate,
         smooth=True,
         convex=True,
+    ),
+    Loss(
+        "modified_huber",
+        "max(0, 1 - m)^2 if m >= -1 else -4 m",
+        _modified_huber_value,
+        _modified_huber_slope,
+        _modified_huber_curvature,
+        _modified_huber_conjugate,
+        smooth=True,
+        convex=True,
+    ),
+    Loss(
+        "squared_error",
+        "r^2 / 2",
+        _squared_error_value,
+        _squared_error_slope,
+        _one,
+        _squared_error_value,
+        smooth=True,
+        convex=True,
+        of="residual",
+    ),
+    _with_epsilon(
+        "huber",
+        "r^2 / 2 if |r| <= epsilon else epsilon (|r| - epsilon / 2)",
+        _huber_value,
+        _huber_slope,
+        _huber_curvature,
+        _huber_conjugate,
+        smooth=True,
+    ),
+    _with_epsilon(
+        "epsilon_insensitive",
+        "max(0, |r| - epsilon)",
+        _epsilon_insensitive_value,
+        _epsilon_insensitive_slope,
+        _epsilon_insensitive_curvature,
+        _epsilon_insensitive_conjugate,
+        smooth=False,
+    ),
+    _with_epsilon(
+        "squared_epsilon_insensitive",
+        "max(0, |r| - epsilon)^2",
+        _squared_epsilon_insensitive_value,
+        _squared_epsilon_insensitive_slope,
+        _squared_epsilon_insensitive_curvature,
+        _squared_epsilon_insensitive_conjugate,
+        smooth=True,
     ),
 )
 

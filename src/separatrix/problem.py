@@ -74,6 +74,10 @@ class Problem:
         Weight of each sample; None means one for each.
     fit_intercept : bool
         Whether the scores have a constant term.
+    targets : ndarray of float64 of shape (n,) or None
+        For regression the number that the one column should give; classes and codes then mean nothing.
+    factors : ndarray of float64 of shape (n_classes, columns) or None
+        What multiplies the weight of a class's samples in each column; None means one.
     """
 
     view: DataView
@@ -85,6 +89,8 @@ class Problem:
     penalty: Penalty = field(default_factory=Penalty)
     weights: Array | None = None
     fit_intercept: bool = True
+    targets: Array | None = None
+    factors: Array | None = None
 
     @property
     def columns(self) -> int:

@@ -6,6 +6,7 @@
 #include "coordinate.hpp"
 #include "kernels.hpp"
 #include "perceptron.hpp"
+#include "sgd.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -31,7 +32,15 @@ void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits)
 }
 
 template <class T, class Array>
-constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>};
+void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
+    const auto rows = rows_of(array);
+    using Rows = std::remove_const_t<decltype(rows)>;
+    if (state.columns == 1) return SgdPass<1, Rows>(rows, state).run(visits);
+    SgdPass<0, Rows>(rows, state).run(visits);
+}
+
+template <class T, class Array>
+constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>, descend<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {

@@ -5,6 +5,7 @@
 
 #include "coordinate_state.hpp"
 #include "perceptron_state.hpp"
+#include "sgd_state.hpp"
 #include "sweep_kernels.hpp"
 #include "visits.hpp"
 
@@ -29,6 +30,7 @@ template <class T, class Rows>
 struct RowKernels {
     std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
     void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
+    void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
 };
 
 // Coordinate descent over one kind of columns.

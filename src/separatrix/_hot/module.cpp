@@ -1,86 +1,20 @@
 // Binds the loops to Python; nothing else. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "bind_rows.hpp"
 #include "bindings.hpp"
 #include "hash.hpp"
-#include "kernels.hpp"
 #include "random.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
 
 const KernelSet* chosen = nullptr;
-
-template <class T>
-const Kernels<T>& kernels() {
-    if constexpr (std::is_same_v<T, float>) return chosen->single_precision;
-    else return chosen->double_precision;
-}
-
-template <class T>
-using Array = nb::ndarray<T, nb::device::cpu>;
-using Indices = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Order = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-T* pointer(const std::optional<Array<T>>& array) { return array ? array->data() : nullptr; }
-
-template <class T>
-DenseArray<T> dense_rows(const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X) {
-    return {X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
-}
-
-template <class T, class Index>
-CsrArray<T, Index> csr_rows(const Array<const T>& data, const Array<const Index>& indices,
-                            const Array<const Index>& indptr, std::int64_t n_features) {
-    return {data.data(), indices.data(), indptr.data(), n_features};
-}
-
-// state.run_dense(X, order, begin, end, budget, gathered, judge) and run_csr(data, indices, indptr,
-// n_features, …): body(state, judge or null, rows, visits). The Python solver holds the arrays that
-// the states point into for as long as it holds the states.
-template <class T, class State, class Body>
-void def_run(nb::class_<State>& c, Body body) {
-    using Judge = JudgeState<T>;
-    c.def("run_dense",
-          [body](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, const Order& order,
-                 std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
-                 Judge* judge) {
-              const auto rows = dense_rows(X);
-              const Visits visits{order.data(), begin, end, budget, gathered};
-              nb::gil_scoped_release release;
-              return body(state, judge, rows, visits);
-          },
-          "X"_a, "order"_a, "begin"_a, "end"_a, "budget"_a, "gathered"_a, "judge"_a.none() = nb::none());
-    const auto def_csr = [&c, body]<class Index>(Index) {
-        c.def("run_csr",
-              [body](State& state, const Array<const T>& data, const Array<const Index>& indices,
-                     const Array<const Index>& indptr, std::int64_t n_features, const Order& order,
-                     std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
-                     Judge* judge) {
-                  const auto rows = csr_rows<T, Index>(data, indices, indptr, n_features);
-                  const Visits visits{order.data(), begin, end, budget, gathered};
-                  nb::gil_scoped_release release;
-                  return body(state, judge, rows, visits);
-              },
-              "data"_a, "indices"_a, "indptr"_a, "n_features"_a, "order"_a, "begin"_a, "end"_a, "budget"_a,
-              "gathered"_a, "judge"_a.none() = nb::none());
-    };
-    def_csr(std::int32_t{});
-    def_csr(std::int64_t{});
-}
 
 template <class T>
 void bind_perceptron(nb::module_& m, const std::string& suffix) {
@@ -201,6 +135,7 @@ NB_MODULE(_hot, m) {
     });
     bind_perceptron<float>(m, "Float32");
     bind_perceptron<double>(m, "Float64");
+    bind_sgd(m);
     bind_sweep(m);
     bind_coordinate(m);
     bind_softmax_dual(m);

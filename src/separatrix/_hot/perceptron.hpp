@@ -23,13 +23,6 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-constexpr std::int64_t AHEAD = 16;  // rows between the prefetch of a row and its visit
-
-template <class Rows>
-inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
-    if (at + AHEAD < visits.end) rows.prefetch(visits.row(at + AHEAD));
-}
-
 // Counts the errors of the scores that s.scores holds for a row of class c.
 template <class T>
 inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
@@ -221,17 +214,7 @@ private:
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
         rows_.each(i, columns_, k, [&](std::int64_t at) {
-            const double before = s_.weights[at], paid = s_.paid[at];
-            double after = before;
-            if (before > 0) {
-                after = before - (owed + paid) / scale;
-                if (after < 0) after = 0;
-            } else if (before < 0) {
-                after = before + (owed - paid) / scale;
-                if (after > 0) after = 0;
-            }
-            s_.weights[at] = static_cast<T>(after);
-            s_.paid[at] = static_cast<T>(paid + scale * (after - before));
+            pay(s_.weights[at], s_.paid[at], owed, scale, 1.0 / scale);
         });
     }
 

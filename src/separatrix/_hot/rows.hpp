@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "visits.hpp"
+
 namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
@@ -32,18 +34,14 @@ struct BitsOf<double> { using type = std::int64_t; };
 template <class T>
 using Bits = typename BitsOf<T>::type;
 
-// masks[k]: all bits set in the lanes k … LANES-1; single[k]: in lane k only.
+// from[k]: all bits set in the lanes k … LANES-1.
 template <class T>
 struct Masks {
     alignas(64) Bits<T> from[LANES][LANES];
-    alignas(64) Bits<T> single[LANES][LANES];
 
-    constexpr Masks() : from(), single() {
+    constexpr Masks() : from() {
         for (int k = 0; k < LANES; ++k)
-            for (int l = 0; l < LANES; ++l) {
-                from[k][l] = l >= k ? -1 : 0;
-                single[k][l] = l == k ? -1 : 0;
-            }
+            for (int l = 0; l < LANES; ++l) from[k][l] = l >= k ? -1 : 0;
     }
 };
 template <class T>
@@ -81,16 +79,6 @@ struct Lanes {
         }
     }
 
-    // lane += value
-    void add_to(int lane, T value) {
-        const Bits<T>* mask = MASKS<T>.single[lane];
-        for (int p = 0; p < PARTS; ++p) {
-            const Values all = value - Values{};
-            const Mask kept = reinterpret_cast<const Mask&>(all) & load<Mask>(mask + p * STEP);
-            part[p] += reinterpret_cast<const Values&>(kept);
-        }
-    }
-
     T sum() const {
         if constexpr (PARTS == 4) {
             const Values q = (part[0] + part[2]) + (part[1] + part[3]);
@@ -114,6 +102,7 @@ inline T fold(const T* lane) {
 template <class T>
 struct DenseRows {
     using value_type = T;
+    static constexpr bool FEATURE_MAJOR = false;
     const T* data;
     std::int64_t row_stride;
     std::int64_t n_features;
@@ -181,6 +170,12 @@ struct DenseRows {
         }
     }
 
+    // The same in the quickest order of sums; only CSR rows have a quicker one.
+    void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* wanted,
+                      T* out) const {
+        scores(i, weights, columns, wanted, out);
+    }
+
     std::int64_t position(std::int64_t j, std::int64_t /*columns*/, std::int64_t k) const {
         return k * n_features + j;
     }
@@ -191,6 +186,25 @@ struct DenseRows {
         const T* x = row(i);
         W* w = weights + k * n_features;
         for (std::int64_t j = 0; j < n_features; ++j) w[j] += step * x[j];
+    }
+
+    // column k += steps[k] * row i, for all columns
+    template <class W>
+    void add_all(std::int64_t i, const W* steps, W* weights, std::int64_t columns) const {
+        for (std::int64_t k = 0; k < columns; ++k)
+            if (steps[k] != W(0)) add(i, steps[k], weights, columns, k);
+    }
+
+    double squared_norm(std::int64_t i) const {
+        T norm;
+        dots<1>(row(i), row(i), &norm);
+        return norm;
+    }
+
+    // visit(position of the weight) for each feature that row i stores, here all of them
+    template <class Visit>
+    void each_stored(std::int64_t /*i*/, std::int64_t columns, std::int64_t k, Visit visit) const {
+        for (std::int64_t j = 0; j < n_features; ++j) visit(position(j, columns, k));
     }
 
     // visit(position of the weight) for each non-zero feature of row i in column k
@@ -207,6 +221,7 @@ struct DenseRows {
 template <class T, class Index>
 struct CsrRows {
     using value_type = T;
+    static constexpr bool FEATURE_MAJOR = true;
     const T* data;
     const Index* indices;
     const Index* indptr;
@@ -227,13 +242,13 @@ struct CsrRows {
     }
 
     T dot(std::int64_t i, const T* weights) const {
-        Lanes<T> lanes;
+        T lane[LANES] = {};
         const std::int64_t limit = whole();
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
             const std::int64_t j = indices[p];
-            lanes.add_to(lane_of(j, limit), data[p] * weights[j]);
+            lane[lane_of(j, limit)] += data[p] * weights[j];
         }
-        return lanes.sum();
+        return fold(lane);
     }
 
     // out[c] = row i · weights[c] + intercepts[c] for single columns, summed in the quickest order where
@@ -265,6 +280,26 @@ struct CsrRows {
         }
     }
 
+    // out[k] = row i · column k for all columns, summed in the quickest order (another one than that of
+    // dense rows, but the same on every instruction set).
+    void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
+                      T* out) const {
+        in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
+            Side<T, COUNT> sum[4] = {};
+            const auto add_term = [&](std::int64_t p, int l) {
+                Side<T, COUNT> w;
+                __builtin_memcpy(&w, weights + indices[p] * columns + first, sizeof w);
+                sum[l] += w * data[p];
+            };
+            std::int64_t p = indptr[i];
+            const std::int64_t end = indptr[i + 1];
+            for (; p + 4 <= end; p += 4) add_term(p, 0), add_term(p + 1, 1), add_term(p + 2, 2), add_term(p + 3, 3);
+            for (; p < end; ++p) add_term(p, 0);
+            const Side<T, COUNT> total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            __builtin_memcpy(out + first, &total, sizeof total);
+        });
+    }
+
     // out[k] = row i · column k for all columns: one look-up of a feature serves them all.
     void scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
                 T* out) const {
@@ -293,6 +328,35 @@ struct CsrRows {
             weights[position(indices[p], columns, k)] += step * data[p];
     }
 
+    template <class W>
+    void add_all(std::int64_t i, const W* steps, W* weights, std::int64_t columns) const {
+        in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
+            Side<W, COUNT> step;
+            __builtin_memcpy(&step, steps + first, sizeof step);
+            for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+                W* w = weights + indices[p] * columns + first;
+                Side<W, COUNT> sum;
+                __builtin_memcpy(&sum, w, sizeof sum);
+                sum += step * static_cast<W>(data[p]);
+                __builtin_memcpy(w, &sum, sizeof sum);
+            }
+        });
+    }
+
+    double squared_norm(std::int64_t i) const {
+        T lane[LANES] = {};
+        const std::int64_t limit = whole();
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            lane[lane_of(indices[p], limit)] += data[p] * data[p];
+        return fold(lane);
+    }
+
+    template <class Visit>
+    void each_stored(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            visit(position(indices[p], columns, k));
+    }
+
     template <class Visit>
     void each(std::int64_t i, std::int64_t columns, std::int64_t k, Visit visit) const {
         for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
@@ -300,6 +364,25 @@ struct CsrRows {
     }
 
 private:
+    // COUNT neighbouring columns side by side.
+    template <class W, int COUNT>
+    struct SideOf { typedef W type __attribute__((vector_size(COUNT * sizeof(W)))); };
+    template <class W>
+    struct SideOf<W, 1> { using type = W; };
+    template <class W, int COUNT>
+    using Side = typename SideOf<W, COUNT>::type;
+    template <int COUNT>
+    struct Group {};
+
+    template <class Body>
+    static void in_groups(std::int64_t columns, Body body) {
+        std::int64_t first = 0;
+        for (; first + 8 <= columns; first += 8) body(Group<8>{}, first);
+        if (columns & 4) body(Group<4>{}, first), first += 4;
+        if (columns & 2) body(Group<2>{}, first), first += 2;
+        if (columns & 1) body(Group<1>{}, first);
+    }
+
     static constexpr T EPSILON = sizeof(T) == 4 ? T(1.1920929e-7) : T(2.220446049250313e-16);
     static float magnitude(float value) { return __builtin_fabsf(value); }
     static double magnitude(double value) { return __builtin_fabs(value); }
@@ -322,6 +405,28 @@ private:
         }
     }
 };
+
+constexpr std::int64_t ROWS_AHEAD = 16;  // rows between the prefetch of a row and its visit
+
+template <class Rows>
+inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
+    if (at + ROWS_AHEAD < visits.end) rows.prefetch(visits.row(at + ROWS_AHEAD));
+}
+
+// Lets a weight (stored: divided by scale) pay to L1 what it owes and has not paid yet, at most down to 0
+// (cumulative truncation of Tsuruoka, Tsujii and Ananiadou, 2009). `share` is 1 / scale, or 0 for a weight that
+// need not pay. Returns the change of the stored weight. Without branches, so that neighbouring weights pay
+// side by side.
+template <class T>
+inline double pay(T& weight, T& paid, double owed, double scale, double share) {
+    const double before = weight, had = paid;
+    const double down = before - (owed + had) * share, up = before + (owed - had) * share;
+    const double lower = down > 0 ? down : 0.0, upper = up < 0 ? up : 0.0;
+    const double after = before > 0 ? lower : before < 0 ? upper : before;
+    weight = static_cast<T>(after);
+    paid = static_cast<T>(had + scale * (after - before));
+    return after - before;
+}
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,56 +22,12 @@ from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Observer
 
 
-class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier fitted by the one loop."""
+class IterativeEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator fitted by the one loop."""
 
-    classes_: Array
     certificate_: Certificate
     history_: list[dict[str, Any]]
     n_iter_: int
-    multiclass_: str
-
-    @property
-    def _coding(self) -> Coding:
-        # Of two joint discriminants only the difference decides, as in any binary model.
-        name = "ovr" if len(self.classes_) == 2 else self.multiclass_
-        return Coding.of(name, len(self.classes_))
-
-    def _score_columns(self, view: DataView) -> Array:
-        raise TypeError(f"{type(self).__name__} has no scores.")
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores ``f(x)`` that decide.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Two classes: one score, not negative for ``classes_[1]``. More: the largest decides;
-            for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
-        """
-        check_is_fitted(self)
-        return self._coding.decision(self._score_columns(view_samples(self, X)))
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels from ``classes_``.
-        """
-        decision = self.decision_function(X)
-        return np.asarray(self.classes_[self._coding.choose(decision)])
 
     def _observe(
         self,
@@ -117,8 +73,57 @@ class IterativeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-class LinearClassifier(IterativeClassifier):
-    """A classifier with scores ``f(x) = w·x + b``, and its geometry."""
+class IterativeClassifier(ClassifierMixin, IterativeEstimator):  # type: ignore[misc]
+    """A classifier fitted by the one loop."""
+
+    classes_: Array
+    multiclass_: str
+
+    @property
+    def _coding(self) -> Coding:
+        # Of two joint discriminants only the difference decides, as in any binary model.
+        name = "ovr" if len(self.classes_) == 2 else self.multiclass_
+        return Coding.of(name, len(self.classes_))
+
+    def _score_columns(self, view: DataView) -> Array:
+        raise TypeError(f"{type(self).__name__} has no scores.")
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores ``f(x)`` that decide.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Two classes: one score, not negative for ``classes_[1]``. More: the largest decides;
+            for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
+        """
+        check_is_fitted(self)
+        return self._coding.decision(self._score_columns(view_samples(self, X)))
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from ``classes_``.
+        """
+        decision = self.decision_function(X)
+        return np.asarray(self.classes_[self._coding.choose(decision)])
+
+
+class LinearModel:
+    """Weights ``w`` and constant terms ``b``, dense or sparse."""
 
     coef_: Any
     intercept_: Array
@@ -127,19 +132,23 @@ class LinearClassifier(IterativeClassifier):
         return np.asarray(self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_)
 
     def _score_columns(self, view: DataView) -> Array:
-        return view.scores(self._dense_coef(), self.intercept_)
+        return view.scores(np.atleast_2d(self._dense_coef()), self.intercept_)
 
-    def densify(self) -> LinearClassifier:
+    def densify(self) -> Self:
         """Convert ``coef_`` to a dense array, its form after a fit; return the estimator."""
         check_is_fitted(self)
         self.coef_ = self._dense_coef()
         return self
 
-    def sparsify(self) -> LinearClassifier:
+    def sparsify(self) -> Self:
         """Convert ``coef_`` to a CSR matrix, smaller where most weights are 0; return the estimator."""
         check_is_fitted(self)
         self.coef_ = sparse.csr_matrix(self.coef_)
         return self
+
+
+class LinearClassifier(LinearModel, IterativeClassifier):
+    """A classifier with scores ``f(x) = w·x + b``, and its geometry."""
 
     def _boundaries(self) -> tuple[Array, Array, Array]:
         check_is_fitted(self)

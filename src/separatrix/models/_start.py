@@ -60,8 +60,7 @@ class Start:
             if value.shape != expected:
                 raise ValueError(
                     f"Provided {name} does not match dataset: its shape is {value.shape}, but "
-                    f"{coding.n_classes} classes with multiclass={coding.name!r} and {shape[1]} features "
-                    f"need {expected}."
+                    f"{shape[0]} score columns and {shape[1]} features need {expected}."
                 )
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"{name} must be finite.")

@@ -141,15 +141,25 @@ def sample_weights(
     X: Any, y: Array, numbers: Array, classes: Array, sample_weight: Any, class_weight: Any
 ) -> Array | None:
     """Return the product of sample and class weights, or None where all are one."""
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_weights(X, sample_weight)
     if class_weight is not None:
         per_class = compute_class_weight(class_weight, classes=classes, y=y)
         weights = per_class[numbers] * (1.0 if weights is None else weights)
-    if weights is None or np.all(weights == 1.0):
+    return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
+
+
+def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:
+    """Return the given sample weights as numbers that are not negative, or None where all are one."""
+    if sample_weight is None:
         return None
-    return np.ascontiguousarray(weights, dtype=np.float64)
+    weights = _check_sample_weight(
+        sample_weight,
+        X,
+        dtype=np.float64,
+        ensure_non_negative=True,
+        allow_all_zero_weights=may_all_be_zero,
+    )
+    return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 
 def refuse_empty_classes(classes: Array, numbers: Array, weights: Array | None) -> None:

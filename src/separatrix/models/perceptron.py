@@ -19,6 +19,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.threads import thread_count
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
+from separatrix.models._hold_out import hold_out
 from separatrix.models._start import Start
 from separatrix.models._validation import check_samples, encode_labels, number_labels, sample_weights
 from separatrix.multiclass import NAMES, Coding
@@ -376,24 +377,11 @@ class Perceptron(LinearClassifier):
         """Take the validation samples of early stopping out of the training set."""
         if not self.early_stopping:
             return weights, None
-        from sklearn.model_selection import StratifiedShuffleSplit
-
-        split = StratifiedShuffleSplit(test_size=self.validation_fraction, random_state=self.random_state)
-        train, held_out = next(split.split(np.zeros((len(numbers), 1)), numbers))
-        s = np.ones(len(numbers)) if weights is None else weights
-        held_weights = s[held_out]
-        if not np.any(held_weights > 0) or not np.any(s[train] > 0):
-            raise ValueError(
-                "The sample weights for validation set are all zero, consider using a different random state."
-            )
-        held = view_of(view_of(X).take(held_out))
-        truth = numbers[held_out]
-        remaining = s.copy()
-        remaining[held_out] = 0.0
+        remaining, held = hold_out(X, numbers, weights, self.validation_fraction, self.random_state)
 
         def validate(coef: Array, intercept: Array) -> float:
-            right = coding.decide(held.scores(coef, intercept)) == truth
-            return float(np.average(right, weights=held_weights))
+            right = coding.decide(held.view.scores(coef, intercept)) == numbers[held.rows]
+            return float(np.average(right, weights=held.weights))
 
         return remaining, validate
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def losses(ax: "Axes | None" = None) -> "Axes":
-    """Draw every loss ``l(m)`` of the table over the margin ``m = y f(x)``.
+    """Draw every loss ``l(m)`` of the table that is one of the margin ``m = y f(x)``.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def losses(ax: "Axes | None" = None) -> "Axes":
         ax = new_figure(6.6, 3.8).subplots()
     margins = np.linspace(-2.0, 3.0, 1001)
     handles = []
-    for index, loss in enumerate(LOSSES.values()):
+    for index, loss in enumerate(loss for loss in LOSSES.values() if loss.of == "margin"):
         colour = INK if index == 0 else PALETTE[index - 1]
         style = DASHES[index % len(DASHES)]
         # Later rows lie below earlier ones and the last is broad: squared and squared hinge share a branch.

@@ -28,6 +28,9 @@ STREAMS = 4
 class Visits:
     """The visits of each pass.
 
+    With ``merge=False`` equal samples stay visits of their own, for solvers to which a sample of
+    weight 2 is not the same as the sample twice.
+
     Attributes
     ----------
     order : ndarray of int64
@@ -39,7 +42,14 @@ class Visits:
     """
 
     def __init__(
-        self, view: DenseView | CsrView, classes: Array, weights: Array | None, *, shuffle: bool, seed: int
+        self,
+        view: DenseView | CsrView,
+        classes: Array,
+        weights: Array | None,
+        *,
+        shuffle: bool,
+        seed: int,
+        merge: bool = True,
     ) -> None:
         n = view.shape[0]
         self.shuffle, self._state = shuffle, seed
@@ -50,7 +60,7 @@ class Visits:
         self._samples: Array | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
         if shuffle and stored * n <= CONTENT_BYTES:
-            self._merge_equals(view, classes)
+            self._order_by_content(view, classes, merge)
         elif shuffle:
             self._samples = self.order.copy()
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
@@ -72,12 +82,12 @@ class Visits:
                 self._samples, self.order, self._block, self._streams, self._state
             )
 
-    def _merge_equals(self, view: DenseView | CsrView, classes: Array) -> None:
+    def _order_by_content(self, view: DenseView | CsrView, classes: Array, merge: bool) -> None:
         hashes = row_hashes(view)[self.order]
         by_hash = np.argsort(hashes, kind="stable")
         samples, sorted_hashes = self.order[by_hash], hashes[by_hash]
         new = np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]])[: samples.shape[0]]
-        if new.all():
+        if new.all() or not merge:
             self.order = samples
             return
         # Visits are pairs of row content and class; of one content, the class met first comes first.

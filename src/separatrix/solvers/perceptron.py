@@ -17,20 +17,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from separatrix import _hot
-from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.memory import CsrView
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import Judgement, certify, judge_linear, proves_separation
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
+from separatrix.solvers._rows import chunk_rows, chunks, in_memory, row_bytes, run_rows
 
-#: What is read between two looks at the clock: it fits the caches and takes a few milliseconds.
-_CHUNK_BYTES = 4 << 20
-_CHUNK_WORK = 64 << 20
 #: Data above this size are judged in a thread of their own.
 _THREAD_BYTES = 8 << 20
 
@@ -85,11 +82,7 @@ class PerceptronSolver:
         average_state: dict[str, Array] | None = None,
         threads: int = 1,
     ) -> None:
-        view = problem.view
-        if not isinstance(view, DenseView | CsrView):
-            raise TypeError(
-                f"the perceptron visits rows one by one and needs data in memory, not {type(view).__name__}."
-            )
+        view = in_memory(problem.view, "the perceptron")
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
         self._within_pass = self._cut_short = False
@@ -232,9 +225,8 @@ class PerceptronSolver:
         sweep of their own, so that only one set of weights has to stay in the caches.
         """
         n = self.visits.order.shape[0]
-        row_bytes = max(1.0, self.view.row_elements) * (self.view.dtype.itemsize + 8 * self.sparse)
-        chunk = int(max(1, min(_CHUNK_BYTES // row_bytes, _CHUNK_WORK // (row_bytes * self.problem.columns))))
-        large = self.judging and n * row_bytes > _THREAD_BYTES and self.view.rows_in_place
+        chunk = chunk_rows(self.view, self.problem.columns)
+        large = self.judging and n * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
         apart = large and (self.sparse or self.threads > 1)
         beside = apart and not self.sparse
         self._cut_short = False
@@ -251,14 +243,11 @@ class PerceptronSolver:
             if self._cut_short:
                 return False
         try:
-            for begin in range(0, n, chunk):
-                end = min(begin + chunk, n)
-                source, gathered = self.view.array, -1
-                if not self.view.rows_in_place:
-                    source, gathered = self.view.take(self.visits.order[begin:end]), begin
+            order = self.visits.order
+            for rows, begin, end, gathered in chunks(self.view, order, chunk):
                 position = begin
                 while position < end:
-                    position = self._run(self._learner, source, position, end, chunk, gathered, judge)
+                    position = run_rows(self._learner, rows, order, position, end, chunk, gathered, judge)
                     if control.expired() and (position < end or end < n):
                         self._cut_short = True
                         return False
@@ -275,24 +264,7 @@ class PerceptronSolver:
             if self._cut_short:
                 return
             end = min(begin + chunk, n)
-            self._run(self._judge, self.view.array, begin, end, chunk, -1, order=order)
-
-    def _run(
-        self,
-        state: Any,
-        source: Any,
-        begin: int,
-        end: int,
-        budget: int,
-        gathered: int,
-        judge: Any = None,
-        order: Array | None = None,
-    ) -> int:
-        visits = (self.visits.order if order is None else order, begin, end, budget, gathered)
-        if sparse.issparse(source):
-            csr = (source.data, source.indices, source.indptr, self.view.shape[1])
-            return int(state.run_csr(*csr, *visits, judge))
-        return int(state.run_dense(source, *visits, judge))
+            run_rows(self._judge, self.view.array, order, begin, end, chunk, -1)
 
     def _freeze(self) -> None:
         """Copy the current weights to where this pass counts their errors."""

@@ -1,0 +1,183 @@
+// Stochastic gradient descent on  alpha R(w) + (1/n) sum_i s_i l(y_i, w·x_i + b),  one pass over rows in a
+// given order, all columns (binary problems side by side, or one regression) on one reading of a row:
+//
+//     f = w·x + b;   g = s l'(f)                      (clipped at ±1e12 before the weight s multiplies it)
+//     w = (1 - eta l2) w - eta g x;   b -= eta g      (L2 part of the penalty: decay)
+//     the weights of x pay what they owe to L1        (cumulative truncation, Tsuruoka et al., 2009)
+//
+// This is the order of scikit-learn's loop. Weights are kept as scale * weights, so that the decay costs one
+// product; the mean of all weights is kept as a drift (Bottou, 2012; see SgdState), so that a sparse step
+// stays sparse. Passive-aggressive steps (Crammer et al., 2006) put min(eta0, l / ‖x‖²) or
+// l / (‖x‖² + 1 / (2 eta0)) in place of eta |g|.
+#pragma once
+
+#include <cstdint>
+
+#include "rows.hpp"
+#include "sgd_losses.hpp"
+#include "sgd_state.hpp"
+#include "visits.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+// COLUMNS: their number where it is known beforehand (one, the binary case), else 0.
+template <int COLUMNS, class Rows, class T = typename Rows::value_type>
+class SgdPass {
+public:
+    SgdPass(const Rows& rows, SgdState<T>& state)
+        : rows_(rows), s_(state), loss_(LOSS_FUNCTIONS<T>[state.loss]) {}
+
+    void run(const Visits& visits) {
+        for (std::int64_t at = visits.begin; at < visits.end; ++at) {
+            prefetch(rows_, visits, at);
+            visit(visits.row(at), visits.order[at]);
+        }
+    }
+
+private:
+    static constexpr double LARGEST_SLOPE = 1e12;
+    static constexpr double SMALLEST_SCALE = 1e-6;
+
+    std::int64_t columns() const { return COLUMNS ? COLUMNS : s_.columns; }
+
+    void visit(std::int64_t i, std::int64_t sample) {
+        const std::int64_t start = s_.classes ? s_.classes[sample] * columns() : 0;
+        const T* targets = s_.targets + (s_.classes ? start : sample);
+        const T* factors = s_.factors ? s_.factors + start : nullptr;
+        const double weight = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
+        const bool aggressive = s_.rate == Rate::PA1 || s_.rate == Rate::PA2;
+        const double norm = aggressive ? rows_.squared_norm(i) : 0.0;
+        if (s_.rate == Rate::PA1 && norm == 0.0) return;
+
+        rows_.quick_scores(i, s_.weights, columns(), s_.active, s_.scores);
+        for (std::int64_t k = 0; k < columns(); ++k)
+            s_.margins[k] = s_.scores[k] * s_.scale[k] + s_.intercepts[k];
+        loss_(s_.margins, targets, columns(), s_.epsilon, s_.values, s_.slopes);
+
+        const double common = step_size();
+        for (std::int64_t k = 0; k < columns(); ++k) {
+            s_.steps[k] = 0;
+            if (!s_.active[k]) continue;
+            const double s = factors ? weight * factors[k] : weight;
+            const double eta = s_.rate == Rate::COLUMN ? s_.eta[k] : common;
+            s_.losses[k] += s * s_.values[k];
+            double slope = s_.slopes[k];
+            slope = slope > LARGEST_SLOPE ? LARGEST_SLOPE : slope < -LARGEST_SLOPE ? -LARGEST_SLOPE : slope;
+            const double step = -s * (aggressive ? aggression(k, slope, norm) : eta * slope);
+            if (s_.l2 > 0) shrink(k, eta);
+            if (s_.l1 > 0) s_.owed[k] += s_.l1 * eta;
+            if (step == 0) continue;
+            s_.steps[k] = static_cast<T>(step / s_.scale[k]);
+            if (s_.fit_intercept) s_.intercepts[k] += step * s_.intercept_decay;
+        }
+        add(i, s_.steps, s_.weights);
+        if (s_.drift && *s_.clock >= s_.average_from) average(i);
+        if (s_.l1 > 0) truncate(i);
+        *s_.clock += 1;
+    }
+
+    double step_size() const {
+        const double t = *s_.clock;
+        if (s_.rate == Rate::INVERSE) return 1.0 / (s_.alpha * (s_.t0 + t - 1));
+        if (s_.rate != Rate::POWER) return s_.eta0;
+        if (s_.power == 0.5) return s_.eta0 / __builtin_sqrt(t);
+        if (s_.power == 0.25) return s_.eta0 / __builtin_sqrt(__builtin_sqrt(t));
+        return s_.eta0 / __builtin_pow(t, s_.power);
+    }
+
+    // The passive-aggressive step, with the sign of the slope.
+    double aggression(std::int64_t k, double slope, double norm) const {
+        const double loss = s_.values[k];
+        if (slope == 0) return 0;
+        const double most = s_.eta0;
+        const double size = s_.rate == Rate::PA2 ? loss / (norm + 0.5 / most)
+                                                 : (loss / norm < most ? loss / norm : most);
+        return slope > 0 ? size : -size;
+    }
+
+    void shrink(std::int64_t k, double eta) {
+        const double keep = 1.0 - s_.l2 * eta;
+        s_.scale[k] *= keep > 0 ? keep : 0.0;
+        if (s_.scale[k] >= SMALLEST_SCALE) return;
+        const double scale = s_.scale[k], area = s_.drift ? s_.area[k] : 0.0;
+        for (std::int64_t j = 0; j < rows_.n_features; ++j) {
+            const std::int64_t at = rows_.position(j, columns(), k);
+            if (s_.drift) s_.drift[at] -= area * s_.weights[at];
+            s_.weights[at] = static_cast<T>(s_.weights[at] * scale);
+        }
+        if (s_.drift) s_.area[k] = 0.0;
+        s_.scale[k] = 1.0;
+    }
+
+    // column k += steps[k] * row i: all columns in one sweep, unless only one moves
+    template <class W>
+    void add(std::int64_t i, const W* steps, W* weights) {
+        int moving = 0;
+        std::int64_t mover = 0;
+        for (std::int64_t k = 0; k < columns(); ++k)
+            if (steps[k] != W(0)) ++moving, mover = k;
+        if (moving == 1) rows_.add(i, steps[mover], weights, columns(), mover);
+        else if (moving > 1) rows_.add_all(i, steps, weights, columns());
+    }
+
+    // Adds the weights as they are now to their sum: those before this step count `area` times less of it.
+    void average(std::int64_t i) {
+        double* const steps = s_.slopes;
+        for (std::int64_t k = 0; k < columns(); ++k) {
+            steps[k] = s_.area[k] * s_.steps[k];
+            if (!s_.active[k]) continue;
+            s_.area[k] += s_.scale[k];
+            s_.intercept_sums[k] += s_.intercepts[k];
+        }
+        add(i, steps, s_.drift);
+    }
+
+    // Lets the weights of the row's features pay to L1: all of dense rows, those that CSR rows store.
+    void truncate(std::int64_t i) {
+        const std::int64_t count = columns();
+        T* const weights = s_.weights;
+        T* const paid = s_.paid;
+        double* const drift = s_.drift;
+        const double* const owed = s_.owed;
+        const double* const scale = s_.scale;
+        double* const share = s_.margins;
+        double* const area = s_.values;
+        for (std::int64_t k = 0; k < count; ++k) {
+            share[k] = s_.active[k] ? 1.0 / scale[k] : 0.0;
+            area[k] = drift ? s_.area[k] : 0.0;
+        }
+        if (Rows::FEATURE_MAJOR && COLUMNS != 1) {
+            rows_.each_stored(i, count, 0, [=](std::int64_t first) {
+                if (drift)
+                    for (std::int64_t k = 0; k < count; ++k)
+                        drift[first + k] +=
+                            area[k] * pay(weights[first + k], paid[first + k], owed[k], scale[k], share[k]);
+                else
+#pragma GCC ivdep
+                    for (std::int64_t k = 0; k < count; ++k)
+                        pay(weights[first + k], paid[first + k], owed[k], scale[k], share[k]);
+            });
+            return;
+        }
+        for (std::int64_t k = 0; k < count; ++k) {
+            if (share[k] == 0) continue;
+            const double o = owed[k], s = scale[k], h = share[k], a = area[k];
+            if (a == 0)
+                rows_.each_stored(i, count, k, [=](std::int64_t at) { pay(weights[at], paid[at], o, s, h); });
+            else
+                rows_.each_stored(i, count, k, [=](std::int64_t at) {
+                    drift[at] += a * pay(weights[at], paid[at], o, s, h);
+                });
+        }
+    }
+
+    const Rows rows_;
+    SgdState<T>& s_;
+    const LossFunction<T> loss_;
+};
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

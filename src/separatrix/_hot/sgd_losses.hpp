@@ -1,0 +1,130 @@
+// The losses of stochastic gradient descent: rows of the table in losses.py, value and slope, for the
+// columns of one visit at a time. Without branches and calls, so that the columns go side by side in
+// registers and every instruction set gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+// exp(x) for x <= 0: x = n ln 2 + r, |r| <= ln 2 / 2, and a Taylor polynomial for exp(r).
+inline double exp_negative(double x) {
+    constexpr double ROUND = 0x1.8p52;  // adding it rounds to an integer, which then stands in the last bits
+    x = x < -700.0 ? -700.0 : x;
+    const double shifted = x * 1.4426950408889634 + ROUND, n = shifted - ROUND;
+    const double r = (x - n * 0x1.62e42fefa38p-1) - n * 0x1.ef35793c7673p-45;
+    const double r2 = r * r, r4 = r2 * r2;
+    const double low = (1.0 + r) + r2 * (0.5 + r * (1.0 / 6));
+    const double mid = (1.0 / 24 + r * (1.0 / 120)) + r2 * (1.0 / 720 + r * (1.0 / 5040));
+    const double high = (1.0 / 40320 + r * (1.0 / 362880)) +
+                        r2 * ((1.0 / 3628800 + r * (1.0 / 39916800)) + r2 * (1.0 / 479001600));
+    std::int64_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = static_cast<std::int64_t>(static_cast<std::uint64_t>(bits + 1023) << 52);
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return (low + r4 * (mid + r4 * high)) * power;
+}
+
+// ln(1 + s) for 0 <= s <= 1: 2 artanh(s / (2 + s)), whose series converges like 9^-k.
+inline double log_one_plus(double s) {
+    const double z = s / (2.0 + s), u = z * z, u2 = u * u, u4 = u2 * u2;
+    const double low = (1.0 + u * (1.0 / 3)) + u2 * (1.0 / 5 + u * (1.0 / 7));
+    const double mid = (1.0 / 9 + u * (1.0 / 11)) + u2 * (1.0 / 13 + u * (1.0 / 15));
+    const double high = (1.0 / 17 + u * (1.0 / 19)) + u2 * ((1.0 / 21 + u * (1.0 / 23)) + u2 * (1.0 / 25));
+    return 2.0 * z * (low + u4 * (mid + u4 * high));
+}
+
+inline double largest(double a, double b) { return a > b ? a : b; }
+inline double size_of(double a) { return a < 0 ? -a : a; }
+
+struct Point { double value, slope; };
+
+// Functions of the margin m = y f(x).
+struct Perceptron {
+    static constexpr bool RESIDUAL = false;
+    static Point at(double m, double) { return {largest(0, -m), m > 0 ? 0.0 : -1.0}; }
+};
+struct Hinge {
+    static constexpr bool RESIDUAL = false;
+    static Point at(double m, double) { return {largest(0, 1 - m), m < 1 ? -1.0 : 0.0}; }
+};
+struct SquaredHinge {
+    static constexpr bool RESIDUAL = false;
+    static Point at(double m, double) {
+        const double z = largest(0, 1 - m);
+        return {z * z, -2 * z};
+    }
+};
+struct Logistic {
+    static constexpr bool RESIDUAL = false;
+    static Point at(double m, double) {
+        const double small = exp_negative(-size_of(m));
+        return {largest(0, -m) + log_one_plus(small), -(m > 0 ? small : 1.0) / (1.0 + small)};
+    }
+};
+struct ModifiedHuber {
+    static constexpr bool RESIDUAL = false;
+    static Point at(double m, double) {
+        const double z = largest(0, 1 - m);
+        return {m < -1 ? -4 * m : z * z, m < -1 ? -4.0 : -2 * z};
+    }
+};
+
+// Functions of the residual r = f(x) - y.
+struct SquaredError {
+    static constexpr bool RESIDUAL = true;
+    static Point at(double r, double) { return {0.5 * r * r, r}; }
+};
+struct Huber {
+    static constexpr bool RESIDUAL = true;
+    static Point at(double r, double epsilon) {
+        const double size = size_of(r), end = r > 0 ? epsilon : -epsilon;
+        return {size <= epsilon ? 0.5 * r * r : epsilon * (size - 0.5 * epsilon), size <= epsilon ? r : end};
+    }
+};
+struct EpsilonInsensitive {
+    static constexpr bool RESIDUAL = true;
+    static Point at(double r, double epsilon) {
+        const double beyond = largest(0, size_of(r) - epsilon), sign = r > 0 ? 1.0 : -1.0;
+        return {beyond, beyond > 0 ? sign : 0.0};
+    }
+};
+struct SquaredEpsilonInsensitive {
+    static constexpr bool RESIDUAL = true;
+    static Point at(double r, double epsilon) {
+        const double beyond = largest(0, size_of(r) - epsilon);
+        return {beyond * beyond, r > 0 ? 2 * beyond : -2 * beyond};
+    }
+};
+
+// From the scores f and targets y of some columns: their losses, and the slopes with respect to f.
+template <class T>
+using LossFunction = void (*)(const double* f, const T* y, std::int64_t columns, double epsilon, double* values,
+                              double* slopes);
+
+template <class Loss, class T>
+void evaluate(const double* f, const T* y, std::int64_t columns, double epsilon, double* values, double* slopes) {
+    for (std::int64_t k = 0; k < columns; ++k) {
+        const double target = y[k];
+        const Point point = Loss::at(Loss::RESIDUAL ? f[k] - target : target * f[k], epsilon);
+        values[k] = point.value;
+        slopes[k] = Loss::RESIDUAL ? point.slope : target * point.slope;
+    }
+}
+
+// In the order of SGD_LOSSES in solvers/sgd.py.
+template <class T>
+constexpr LossFunction<T> LOSS_FUNCTIONS[] = {
+    evaluate<Perceptron, T>,   evaluate<Hinge, T>,         evaluate<SquaredHinge, T>,
+    evaluate<Logistic, T>,     evaluate<ModifiedHuber, T>, evaluate<SquaredError, T>,
+    evaluate<Huber, T>,        evaluate<EpsilonInsensitive, T>,
+    evaluate<SquaredEpsilonInsensitive, T>,
+};
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

@@ -1,0 +1,533 @@
+"""Linear models by stochastic gradient descent: for classes and for numbers."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import check_is_fitted
+
+from separatrix.data.view import Array
+from separatrix.models._base import LinearClassifier
+from separatrix.models._hold_out import hold_out
+from separatrix.models._start import Start
+from separatrix.models._stochastic import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, StochasticGradient
+from separatrix.models._validation import (
+    check_samples,
+    checked_weights,
+    encode_labels,
+    number_labels,
+    view_samples,
+)
+from separatrix.multiclass import Coding
+from separatrix.problem import Problem
+
+
+class SGDClassifier(StochasticGradient, LinearClassifier):
+    r"""Linear classifier by stochastic gradient descent.
+
+    Minimises ``alpha R(w) + (1/n) Σ_i s_i l(y_i f(x_i))``, ``f(x) = w·x + b``, one sample at a time:
+    ``w ← (1 − η alpha) w − η s l'(f) x``, ``b ← b − η s l'(f)`` for ``R = ½‖w‖²``. With more than two classes
+    one such problem per class (one-vs-rest), all learnt on one reading of the data. The losses give linear
+    support vector machines (``hinge``, ``squared_hinge``), logistic regression (``log_loss``), the
+    perceptron, and others; all come from ``separatrix.losses``. Parameters, their defaults, the order of
+    operations and the attributes are scikit-learn's; with ``shuffle=False`` so are the weights.
+
+    Parameters
+    ----------
+    loss : str, default="hinge"
+        "hinge", "log_loss", "modified_huber", "squared_hinge", "perceptron", or a loss of regression on
+        codes −1 and +1: "squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive".
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ``R``: ``½‖w‖²``, ``‖w‖₁``, or ``l1_ratio ‖w‖₁ + (1 − l1_ratio) ½‖w‖²``.
+    alpha : float, default=0.0001
+        Factor of the penalty; also sets the steps of "optimal" and "pegasos".
+    l1_ratio : float, default=0.15
+        Share of L1 in the elastic net.
+    fit_intercept : bool, default=True
+        Whether the scores have a constant term. On sparse data its steps are 100 times shorter, as in
+        scikit-learn.
+    max_iter : int, default=1000
+        Most passes over the data.
+    tol : float or None, default=1e-3
+        A column stops when its objective (mean loss met in the pass, plus penalty) failed to fall by
+        ``tol`` below its best for ``n_iter_no_change`` passes. None: ``max_iter`` passes.
+    shuffle : bool, default=True
+        Whether each pass visits the samples in a new random order.
+    verbose : int, default=0
+        1 prints progress at most twice a second, 2 every pass.
+    epsilon : float, default=0.1
+        Width of "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
+    n_jobs : int or None, default=None
+        Accepted for scikit-learn's sake: all columns learn together in one thread, on one reading of the
+        data.
+    random_state : int, RandomState instance or None, default=None
+        Source of the orders and of the held-out samples.
+    learning_rate : str, default="optimal"
+        Step ``η_t`` of visit ``t``. "constant": ``eta0``. "optimal": ``1/(alpha (t₀ + t − 1))``, where the
+        first step is ``alpha^(−1/4)``. "invscaling": ``eta0 / t^power_t``. "adaptive": ``eta0``, divided by
+        5 each time the column would have stopped, until 1e-6. "pegasos": ``1/(alpha t)``, without the
+        projection, which the method does not need. "pa1", "pa2": passive-aggressive, hinge loss only.
+    eta0 : float, default=0.01
+        Step of "constant", "invscaling" and "adaptive"; aggressiveness of "pa1" and "pa2".
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    early_stopping : bool, default=False
+        Hold out ``validation_fraction`` of the samples and watch each column's accuracy on them instead
+        of the objective.
+    validation_fraction : float, default=0.1
+        Share held out if ``early_stopping``.
+    n_iter_no_change : int, default=5
+        Passes without improvement to wait.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes; in one-vs-rest a class's weight counts in its own column, as in scikit-learn.
+    warm_start : bool, default=False
+        Whether a fit starts from the weights of the last one.
+    average : bool or int, default=False
+        Return the mean of the weights over all visits, or over those from the given one on.
+    max_time : float or None, default=None
+        Most seconds; the model is valid however the fit ends.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Constant terms.
+    classes_ : ndarray
+        The labels, sorted.
+    n_iter_ : int
+        Passes done (by the column that took most).
+    t_ : float
+        Visits done, plus one.
+    certificate_ : Certificate
+        Objective of the returned weights and, if there is a penalty, a proven lower bound of it, both
+        summed over the columns; training errors; why the fit stopped.
+    history_ : list of dict
+        Per pass: objective (mean loss met on the way plus the penalty at its end, summed over the
+        columns), norm of all weights, columns that still learn, validation score if watched.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A sample weight multiplies the loss of its sample, ``n`` stays the number of samples: as in
+    scikit-learn, weight 2 is therefore not the same as the sample twice, which also counts twice in ``n``.
+    A sample of weight 0 is left out.
+
+    Examples
+    --------
+    >>> from separatrix.models.sgd import SGDClassifier
+    >>> X = [[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]]
+    >>> model = SGDClassifier(random_state=0, alpha=0.01, average=True).fit(X, ["a", "a", "b", "b"])
+    >>> list(model.predict([[-0.8, -1.0], [3.0, 2.0]]))
+    [np.str_('a'), np.str_('b')]
+    >>> model.certificate_.primal >= model.certificate_.dual >= 0
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StochasticGradient._parameter_constraints,
+        "loss": [StrOptions({*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES})],
+        "n_jobs": [Integral, None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+    _kind = "classes"
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        learning_rate: str = "optimal",
+        eta0: float = 0.01,
+        power_t: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        average: Any = False,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.average = average
+        self.max_time = max_time
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> SGDClassifier:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples; float32 and float64 are not copied.
+        y : array-like of shape (n,)
+            Labels of any kind.
+        coef_init : ndarray of shape (n_columns, n_features) or None
+            Initial weights.
+        intercept_init : ndarray of shape (n_columns,) or None
+            Initial constant terms.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples; each multiplies the loss of its sample.
+
+        Returns
+        -------
+        SGDClassifier
+            The fitted estimator.
+        """
+        self._check_combination()
+        X, y = check_samples(self, X, y, reset=True)
+        classes, numbers = encode_labels(self, y)
+        coding = Coding.of("ovr", len(classes))
+        previous = self._returned() if self.warm_start else None
+        start = Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
+        weights, validate = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
+        if self.early_stopping:
+            weights, held = hold_out(X, numbers, weights, self.validation_fraction, self.random_state)
+            codes = coding.codes[numbers[held.rows]]
+
+            def validate(coef: Array, intercept: Array) -> Array:
+                right = (held.view.scores(coef, intercept) >= 0) == (codes > 0)
+                return np.asarray(np.average(right, axis=0, weights=held.weights))
+
+        self.classes_, self.multiclass_ = classes, "ovr"
+        problem = self._coded(X, y, numbers, coding, weights)
+        self._fit_problem(problem, start, validate, X, y, sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SGDClassifier:
+        """Go on learning with one pass over a batch.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples of the batch.
+        y : array-like of shape (n,)
+            Their labels.
+        classes : array-like or None
+            All classes that will ever come; needed in the first call.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        SGDClassifier
+            The estimator itself.
+        """
+        self._check_batch()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' "
+                "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can "
+                "use a large enough sample of the full training set target to properly estimate the class "
+                "frequency distributions. Pass the resulting weights as the class_weight parameter."
+            )
+        first = not hasattr(self, "classes_")
+        X, y = check_samples(self, X, y, reset=first)
+        _check_partial_fit_first_call(self, classes)
+        if len(self.classes_) < 2:
+            raise ValueError("The number of classes has to be greater than one; got 1 class.")
+        self.multiclass_ = "ovr"
+        coding = Coding.of("ovr", len(self.classes_))
+        numbers = number_labels(self.classes_, y)
+        start = Start.given(None, None, self._learnt(), coding, X, self.random_state)
+        problem = self._coded(X, y, numbers, coding, checked_weights(X, sample_weight))
+        self._fit_batch(problem, start)
+        return self
+
+    def _coded(self, X: Any, y: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
+        factors = None
+        if self.class_weight is not None:
+            # Of a class's weight only its own column knows, except that two classes share one.
+            each = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            own = (coding.codes > 0) | (coding.n_classes == 2)
+            factors = np.where(own, each[:, None], 1.0)
+        return self._problem(X, numbers, coding.codes, weights=weights, factors=factors)
+
+    def _check_proba(self) -> bool:
+        if self.loss not in ("log_loss", "modified_huber"):
+            raise AttributeError(
+                f"probability estimates are not available for loss={self.loss!r}: use 'log_loss' or "
+                "'modified_huber', or sklearn.calibration.CalibratedClassifierCV."
+            )
+        return True
+
+    @available_if(_check_proba)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        r"""Return the probabilities of the classes, for ``log_loss`` and ``modified_huber``.
+
+        ``p = σ(f)`` for the former and ``p = (clip(f, −1, 1) + 1)/2`` for the latter (Zhang, 2004). With
+        more than two classes these numbers, one per column, are divided by their sum (Zadrozny and
+        Elkan, 2002); where all are 0 the classes are equally probable.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        f = self.decision_function(X)
+        p = expit(f) if self.loss == "log_loss" else (np.clip(f, -1, 1) + 1) / 2
+        if p.ndim == 1:
+            return np.stack([1 - p, p], axis=1)
+        nowhere = p.sum(axis=1, keepdims=True) == 0
+        p = np.where(nowhere, p.dtype.type(1), p)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    @available_if(_check_proba)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of :meth:`predict_proba`; −inf for a probability of 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Log-probabilities.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+
+class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
+    r"""Linear regression by stochastic gradient descent.
+
+    Minimises ``alpha R(w) + (1/n) Σ_i s_i l(f(x_i) − y_i)``, ``f(x) = w·x + b``, one sample at a time, with
+    the squared, Huber's, the ε-insensitive (support vector regression) or the squared ε-insensitive loss.
+    It is the same descent as :class:`SGDClassifier`'s; parameters that are not listed here mean the same.
+
+    Parameters
+    ----------
+    loss : str, default="squared_error"
+        "squared_error" ``½ r²``, "huber", "epsilon_insensitive" ``max(0, |r| − ε)`` or
+        "squared_epsilon_insensitive", ``r = f(x) − y``.
+    penalty, alpha, l1_ratio, fit_intercept, max_iter, tol, shuffle, verbose, epsilon, random_state, \
+    early_stopping, validation_fraction, n_iter_no_change, warm_start, average, max_time
+        As in :class:`SGDClassifier`; early stopping watches ``R²``.
+    learning_rate : str, default="invscaling"
+        As there; "pa1" and "pa2" go with ``loss="epsilon_insensitive"``.
+    eta0 : float, default=0.01
+        Step of "constant", "invscaling" and "adaptive"; aggressiveness of "pa1" and "pa2".
+    power_t : float, default=0.25
+        Exponent of "invscaling".
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Constant term.
+    n_iter_, t_, certificate_, history_, n_features_in_, feature_names_in_
+        As in :class:`SGDClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.models.sgd import SGDRegressor
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> model = SGDRegressor(learning_rate="constant", eta0=0.1, random_state=0).fit(X, 3 * X[:, 0] + 1)
+    >>> np.round(model.predict([[0.0], [2.0]]), 1).tolist()
+    [1.0, 7.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StochasticGradient._parameter_constraints,
+        "loss": [StrOptions(set(REGRESSION_LOSSES))],
+    }
+    _kind = "numbers"
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        random_state: Any = None,
+        learning_rate: str = "invscaling",
+        eta0: float = 0.01,
+        power_t: float = 0.25,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        average: Any = False,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.average = average
+        self.max_time = max_time
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> SGDRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples; float32 and float64 are not copied.
+        y : array-like of shape (n,)
+            Numbers to predict.
+        coef_init : ndarray of shape (n_features,) or None
+            Initial weights.
+        intercept_init : ndarray of shape (1,) or None
+            Initial constant term.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples; each multiplies the loss of its sample.
+
+        Returns
+        -------
+        SGDRegressor
+            The fitted estimator.
+        """
+        self._check_combination()
+        X, y = check_samples(self, X, y, reset=True)
+        y = self._numbers(y)
+        previous = self._returned() if self.warm_start else None
+        start = Start.given(coef_init, intercept_init, previous, Coding.of("ovr", 2), X, self.random_state)
+        weights, validate = checked_weights(X, sample_weight), None
+        if self.early_stopping:
+            weights, held = hold_out(
+                X, y, weights, self.validation_fraction, self.random_state, classes=False
+            )
+
+            def validate(coef: Array, intercept: Array) -> Array:
+                from sklearn.metrics import r2_score
+
+                predicted = held.view.scores(coef, intercept)[:, 0]
+                return np.array([r2_score(y[held.rows], predicted, sample_weight=held.weights)])
+
+        self._fit_problem(self._regression(X, y, weights), start, validate, X, y, sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
+        """Go on learning with one pass over a batch.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples of the batch.
+        y : array-like of shape (n,)
+            Numbers to predict.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        SGDRegressor
+            The estimator itself.
+        """
+        self._check_batch()
+        X, y = check_samples(self, X, y, reset=getattr(self, "coef_", None) is None)
+        y = self._numbers(y)
+        start = Start.given(None, None, self._learnt(), Coding.of("ovr", 2), X, self.random_state)
+        self._fit_batch(self._regression(X, y, checked_weights(X, sample_weight)), start)
+        return self
+
+    def _numbers(self, y: Any) -> Array:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        try:
+            return np.ascontiguousarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{type(self).__name__} predicts numbers, but y holds {np.asarray(y).dtype}: convert it to "
+                "float, or use SGDClassifier for classes."
+            ) from None
+
+    def _regression(self, X: Any, y: Array, weights: Array | None) -> Problem:
+        one_column = np.ones((1, 1), dtype=np.int8)
+        return self._problem(X, np.zeros(len(y), dtype=np.int32), one_column, weights=weights, targets=y)
+
+    def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
+        return {"coef_": coef[0], "intercept_": intercept}
+
+    def predict(self, X: Any) -> Array:
+        """Return ``f(x) = w·x + b`` of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted numbers.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._score_columns(view_samples(self, X))[:, 0])

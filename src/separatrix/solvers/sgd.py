@@ -1,0 +1,322 @@
+r"""Stochastic (sub)gradient descent for linear models.
+
+Minimises for each column ``alpha R(w) + (1/n) Σ_i s_i l(y_i, w·x_i + b)``. Visit ``t`` of a sample takes
+
+    w ← w − η_t (∂R-part + s l'(f) x),    b ← b − η_t s l'(f),
+
+the L2 part of the penalty as decay, the L1 part by cumulative truncation. At a minimum
+``0 ∈ alpha ∂R(w) + (1/n) Σ_i s_i ∂l_i x_i``. For ``η_t ~ 1/t`` and an L2 penalty the objective approaches
+its minimum like ``log t / t``, the mean of the weights (Polyak–Ruppert) like ``1/t``: Bottou, "Stochastic
+gradient descent tricks" (2012); Shalev-Shwartz et al., "Pegasos" (2011). The passes run in ``_hot/sgd.hpp``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.memory import CsrView
+from separatrix.data.view import Array
+from separatrix.problem import Problem, Result
+from separatrix.solvers._duality import certify, measure
+from separatrix.solvers._loop import Control, NoImprovement, Outcome, Step
+from separatrix.solvers._order import Visits
+from separatrix.solvers._rows import chunk_rows, chunks, in_memory, run_rows
+
+#: The losses that the compiled pass knows, in the order of LOSS_FUNCTIONS in _hot/sgd_losses.hpp.
+SGD_LOSSES = (
+    "perceptron",
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "modified_huber",
+    "squared_error",
+    "huber",
+    "epsilon_insensitive",
+    "squared_epsilon_insensitive",
+)
+#: Step rules by name, and their numbers in the enum Rate of _hot/sgd_state.hpp.
+RATES = {
+    "constant": 0,
+    "adaptive": 0,
+    "optimal": 1,
+    "pegasos": 1,
+    "invscaling": 2,
+    "pa1": 3,
+    "pa2": 4,
+}
+#: Steps of the intercept on sparse data are multiplied by this, as scikit-learn does it: features there
+#: are mostly 0 while the intercept moves with every sample and would run ahead of them.
+SPARSE_INTERCEPT_DECAY = 0.01
+#: The adaptive rule does not divide a step below this any more.
+_SMALLEST_ETA = 1e-6
+
+
+@dataclass(frozen=True)
+class StepRule:
+    r"""How the step ``η_t`` follows from the number ``t`` of the visit.
+
+    ``constant`` and ``adaptive``: ``eta0``, the latter divided by 5 instead of stopping;
+    ``invscaling``: ``eta0 / t^power``; ``pegasos``: ``1/(alpha t)``; ``optimal``:
+    ``1/(alpha (t₀ + t − 1))`` with ``t₀`` such that the first step is ``alpha^(−1/4)``, a typical size of
+    the weights (Bottou); ``pa1`` and ``pa2``: passive-aggressive.
+
+    Examples
+    --------
+    >>> StepRule("optimal", alpha=1e-4).t0
+    1000.0
+    """
+
+    name: str
+    eta0: float = 0.01
+    power: float = 0.5
+    alpha: float = 1e-4
+
+    @property
+    def t0(self) -> float:
+        """Offset of ``t`` in the rules that fall like ``1/t``."""
+        return self.alpha**-0.75 if self.name == "optimal" else 1.0
+
+
+class SgdSolver:
+    """One fit by stochastic gradient descent, pass by pass.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, codes or targets, loss, penalty and weights; its view must be in memory.
+    coef, intercept : ndarray
+        Initial weights of shape (columns, features) and (columns,).
+    rule : StepRule
+        The step rule.
+    tol, patience
+        Every column stops by itself when its objective failed to fall by ``tol`` for ``patience``
+        passes; None: never.
+    shuffle, seed
+        Whether each pass visits the samples in a new random order, and where the orders start.
+    validate : callable or None
+        ``validate(coef, intercept)`` gives a score per column on held-out samples; their negatives
+        are then watched instead of the objective.
+    average_from : int
+        The visit from which on the weights are averaged; 0: not at all.
+    average : tuple of ndarray or None
+        Mean weights and intercepts of earlier batches.
+    t : float
+        Number of the first visit.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        coef: Array,
+        intercept: Array,
+        *,
+        rule: StepRule,
+        tol: float | None = None,
+        patience: int = 5,
+        shuffle: bool = True,
+        seed: int = 0,
+        validate: Callable[[Array, Array], Array] | None = None,
+        average_from: int = 0,
+        average: tuple[Array, Array] | None = None,
+        t: float = 1.0,
+    ) -> None:
+        self.view = in_memory(problem.view, "stochastic gradient descent")
+        if problem.loss.name not in SGD_LOSSES or problem.joint:
+            raise ValueError(
+                f"stochastic gradient descent knows the losses {', '.join(SGD_LOSSES)} on separate "
+                f"columns, not {problem.loss.name} with joint={problem.joint}."
+            )
+        self.problem, self.rule, self.validate = problem, rule, validate
+        self.sparse = isinstance(self.view, CsrView)
+        self.average_from = average_from
+        self.visits = Visits(
+            self.view, problem.classes, problem.weights, shuffle=shuffle, seed=seed, merge=False
+        )
+        self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]
+        self.objectives = np.zeros(problem.columns)
+        self._allocate(coef, intercept, average, t)
+
+    def _allocate(
+        self, coef: Array, intercept: Array, average: tuple[Array, Array] | None, t: float
+    ) -> None:
+        problem, dtype, K = self.problem, self.view.dtype, self.problem.columns
+        d = self.view.shape[1]
+        layout = (d, K) if self.sparse else (K, d)
+        self._weights, self.intercepts = np.zeros(layout, dtype=dtype), np.zeros(K)
+        self.coef[...], self.intercepts[...] = coef, intercept
+        self._clock, self._scale, self._area = np.full(1, t), np.ones(K), np.zeros(K)
+        self._eta, self.active = np.full(K, self.rule.eta0), np.ones(K, dtype=np.uint8)
+        self._losses, self._intercept_sums = np.zeros(K), np.zeros(K)
+        self._drift = np.zeros(layout) if self.average_from else None
+        # Visits that each column's average holds, up to the time in _counted.
+        self._counts, self._counted = np.full(K, self._averaged(0.0, t)), t
+        if self._drift is not None and average is not None:
+            self._by_column(self._drift)[...] = -self._counts[:, None] * average[0]
+            self._intercept_sums[...] = self._counts * average[1]
+        loss, penalty = problem.loss, problem.penalty
+
+        def converted(values: Array | None) -> Array | None:
+            return None if values is None else np.ascontiguousarray(values, dtype=dtype)
+
+        regression = problem.targets is not None
+        # The arrays must live as long as the compiled state that points into them.
+        self._arrays: dict[str, Any] = {
+            "classes": None if regression else np.ascontiguousarray(problem.classes, dtype=np.int32),
+            "targets": converted(problem.targets if regression else problem.codes),
+            "factors": converted(problem.factors),
+            "row_weights": converted(self.visits.weights),
+            "weights": self._weights,
+            "intercepts": self.intercepts,
+            "scale": self._scale,
+            "active": self.active,
+            "eta": self._eta,
+            "owed": np.zeros(K),
+            "paid": np.zeros(layout, dtype=dtype) if penalty.l1 > 0 else None,
+            "clock": self._clock,
+            "drift": self._drift,
+            "area": self._area,
+            "intercept_sums": self._intercept_sums,
+            "losses": self._losses,
+            "scores": np.zeros(K, dtype=dtype),
+            "steps": np.zeros(K, dtype=dtype),
+            "margins": np.zeros(K),
+            "values": np.zeros(K),
+            "slopes": np.zeros(K),
+        }
+        self._learner = (_hot.SgdFloat32 if dtype == np.float32 else _hot.SgdFloat64)(
+            **self._arrays,
+            loss=SGD_LOSSES.index(loss.name),
+            epsilon=0.0 if loss.epsilon is None else loss.epsilon,
+            l2=penalty.l2,
+            l1=penalty.l1,
+            fit_intercept=problem.fit_intercept,
+            intercept_decay=SPARSE_INTERCEPT_DECAY if self.sparse else 1.0,
+            rate=RATES[self.rule.name],
+            eta0=self.rule.eta0,
+            power=self.rule.power,
+            alpha=self.rule.alpha,
+            t0=self.rule.t0,
+            average_from=float(self.average_from),
+        )
+
+    def _by_column(self, weights: Any) -> Array:
+        """Return the weights as (columns, features), whatever their layout."""
+        return np.asarray(weights.T if self.sparse else weights)
+
+    @property
+    def coef(self) -> Array:
+        """Current weights, of shape (columns, features); a view, to be read between passes."""
+        return self._by_column(self._weights)
+
+    @property
+    def t(self) -> float:
+        """Number of the next visit."""
+        return float(self._clock[0])
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each pass."""
+        n, epoch = max(1, self.visits.order.shape[0]), 0
+        while True:
+            self._losses[:] = 0.0
+            self.visits.next_pass()
+            finished = self._visit(control)
+            epoch += 1
+            squares = self._settle(epoch)
+            if not finished:
+                return
+            penalty = self.problem.penalty
+            objectives = self._losses / n + 0.5 * penalty.l2 * squares
+            if penalty.l1 > 0:
+                objectives += penalty.l1 * np.abs(self.coef).sum(axis=1, dtype=np.float64)
+            self.objectives = np.where(self.active, objectives, self.objectives)
+            record = {
+                "objective": float(self.objectives.sum()),
+                "norm": math.sqrt(float(squares.sum() + self.intercepts @ self.intercepts)),
+                "learning": int(np.count_nonzero(self.active)),
+            }
+            measures = self.objectives
+            if self.validate is not None:
+                measures = -self.validate(self.coef, self.intercepts)
+                record["validation_score"] = -float(measures.mean())
+            self._stop_columns(measures)
+            yield Step(record, record["objective"], None if self.active.any() else "converged")
+
+    def _stop_columns(self, measures: Array) -> None:
+        """Let every column that is not getting better stop, or take shorter steps."""
+        for k, measure_of_column in enumerate(measures.tolist()):
+            if not self.active[k] or not self._rules[k](measure_of_column):
+                continue
+            if self.rule.name == "adaptive" and self._eta[k] > _SMALLEST_ETA:
+                self._eta[k] /= 5.0
+                self._rules[k].waited = 0
+            else:
+                self.active[k] = 0
+
+    def _visit(self, control: Control) -> bool:
+        """Visit every sample once; return False if the loop wants to stop within the pass."""
+        order = self.visits.order
+        chunk = chunk_rows(self.view, self.problem.columns)
+        for rows, begin, end, gathered in chunks(self.view, order, chunk):
+            run_rows(self._learner, rows, order, begin, end, chunk, gathered)
+            if end < order.shape[0] and control.expired():
+                return False
+        return True
+
+    def _averaged(self, begin: float, end: float) -> float:
+        """Return how many of the visits ``begin`` … ``end − 1`` the average takes in."""
+        return max(0.0, end - max(begin, float(self.average_from))) if self.average_from else 0.0
+
+    def _settle(self, epoch: int) -> Array:
+        """Multiply the scale into the weights and see that they are numbers; return ``‖w‖²`` per column."""
+        W, drift = self.coef, self._drift
+        with np.errstate(over="ignore", invalid="ignore"):
+            if drift is not None:
+                self._counts[self.active > 0] += self._averaged(self._counted, self.t)
+                self._counted = self.t
+                self._by_column(drift)[...] -= self._area[:, None] * W
+                self._area[:] = 0.0
+            if self.problem.penalty.l2 > 0:
+                W *= self._scale[:, None].astype(W.dtype)
+                self._scale[:] = 1.0
+            squares: Array = np.einsum("kj,kj->k", W, W, dtype=np.float64)
+            total = float(squares.sum() + self.intercepts @ self.intercepts)
+        # Numbers whose squares overflow are numbers nevertheless: look at them one by one.
+        if not math.isfinite(total) and not (np.isfinite(W).all() and np.isfinite(self.intercepts).all()):
+            raise ValueError(
+                f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
+                "StandardScaler or MinMaxScaler might help. So may a smaller eta0 (learning rates "
+                "'constant', 'invscaling', 'adaptive') or a larger alpha ('optimal', 'pegasos')."
+            )
+        return squares
+
+    def mean(self) -> tuple[Array, Array]:
+        """Return the mean weights and intercepts, of shape (columns, features) and (columns,)."""
+        counts = np.maximum(self._counts, 1.0)
+        return -self._by_column(self._drift) / counts[:, None], self._intercept_sums / counts
+
+    def finish(self, outcome: Outcome, *, bound: bool = True) -> Result:
+        """Return the weights to keep and what they prove, after whatever ended the passes."""
+        dtype = self.view.dtype
+        coef, intercept = self.coef, self.intercepts
+        if self.average_from and self._counts.min() > 0:
+            coef, intercept = self.mean()
+        coef, intercept = np.array(coef, dtype=dtype, order="C"), intercept.astype(dtype)
+        objective = measure(self.problem, coef, intercept, bound=bound)
+        certificate = certify(objective, outcome, _explain(outcome.status))
+        return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+
+def _explain(status: str) -> str:
+    return {
+        "converged": "no improvement by tol any more",
+        "max_iter": "Maximum number of iteration reached before convergence. Consider increasing max_iter "
+        "to improve the fit",
+        "max_time": "max_time is over; raise it for more passes",
+        "interrupted": "interrupted; fit again to go on",
+    }[status]
