@@ -31,7 +31,9 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/gaussian.md",
+    "docs/generative-vs-discriminative.md",
     "docs/least-squares.md",
+    "docs/logistic.md",
     "docs/perceptron.md",
     "docs/sgd.md",
 )

@@ -177,7 +177,7 @@ class LinearDiscriminantAnalysis(
 
     Examples
     --------
-    >>> from separatrix.models.discriminant import LinearDiscriminantAnalysis
+    >>> from separatrix import LinearDiscriminantAnalysis
     >>> X = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]]
     >>> model = LinearDiscriminantAnalysis().fit(X, [1, 1, 1, 2, 2, 2])
     >>> model.predict([[-0.8, -1]]).tolist()
@@ -376,7 +376,7 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
 
     Examples
     --------
-    >>> from separatrix.models.discriminant import QuadraticDiscriminantAnalysis
+    >>> from separatrix import QuadraticDiscriminantAnalysis
     >>> X = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]]
     >>> model = QuadraticDiscriminantAnalysis().fit(X, [1, 1, 1, 2, 2, 2])
     >>> model.predict([[-0.8, -1]]).tolist()

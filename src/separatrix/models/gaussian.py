@@ -86,7 +86,7 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
 
     Examples
     --------
-    >>> from separatrix.models.gaussian import GaussianClassifier
+    >>> from separatrix import GaussianClassifier
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [4.0, 4.0], [5.0, 6.0], [6.0, 4.0]]
     >>> model = GaussianClassifier().fit(X, ["a", "a", "a", "b", "b", "b"])
     >>> model.predict([[1.0, 1.0], [5.0, 5.0]]).tolist()

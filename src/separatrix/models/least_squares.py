@@ -131,7 +131,7 @@ class LeastSquaresClassifier(_LeastSquares):
 
     Examples
     --------
-    >>> from separatrix.models.least_squares import LeastSquaresClassifier
+    >>> from separatrix import LeastSquaresClassifier
     >>> X = [[0.0], [1.0], [2.0], [3.0], [7.0]]
     >>> model = LeastSquaresClassifier().fit(X, ["a", "a", "b", "b", "c"])
     >>> model.predict([[0.5], [9.0]]).tolist()
@@ -299,7 +299,7 @@ class RidgeClassifier(_LeastSquares):
 
     Examples
     --------
-    >>> from separatrix.models.least_squares import RidgeClassifier
+    >>> from separatrix import RidgeClassifier
     >>> model = RidgeClassifier(alpha=0.5).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
     >>> model.coef_.round(4).tolist(), model.predict([[1.5], [2.5]]).tolist()
     ([0.5714], [0, 1])
