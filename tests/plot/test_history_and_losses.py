@@ -83,6 +83,17 @@ def test_missing_values_are_left_out():
     assert len(ax.figure.axes) == 1
 
 
+def test_descents_show_objective_and_gap():
+    records = [{"iteration": k, "objective": 9.0 / k, "relative_gap": 10.0**-k} for k in (1, 2, 3)]
+    ax = plot.convergence(SimpleNamespace(history_=records))
+    lower = ax.figure.axes[1]
+    assert ax.get_ylabel() == "objective"
+    assert list(ax.get_lines()[0].get_ydata()) == [9.0, 4.5, 3.0]
+    assert lower.get_ylabel() == "relative gap (log scale)"
+    assert lower.get_xlabel() == "iteration"
+    assert lower.get_yscale() == "log"
+
+
 def test_pipelines_and_long_fits():
     pipeline = SimpleNamespace(steps=[("scale", None), ("model", SimpleNamespace(history_=history(300)))])
     ax = plot.convergence(pipeline)

@@ -85,6 +85,48 @@ inline typename Register<T>::Values log1p_unit(typename Register<T>::Values z) {
     return T(2) * s * sum;
 }
 
+// ln x for x ≥ 1: exponent and mantissa apart, then 2 artanh((m − 1) / (m + 1)) for √½ ≤ m ≤ √2.
+template <class T>
+inline typename Register<T>::Values log_above_one(typename Register<T>::Values x) {
+    using R = Register<T>;
+    using C = ExpConstants<T>;
+    constexpr int terms = sizeof(T) == 8 ? 10 : 4;
+    typename R::Integers bits;
+    __builtin_memcpy(&bits, &x, sizeof(bits));
+    auto exponent = __builtin_convertvector((bits >> C::MANTISSA) - C::BIAS, typename R::Values);
+    bits = (bits & ((Bits<T>(1) << C::MANTISSA) - 1)) | (Bits<T>(C::BIAS) << C::MANTISSA);
+    typename R::Values m;
+    __builtin_memcpy(&m, &bits, sizeof(m));
+    const auto large = m > R::all(T(1.4142135623730951));
+    m = large ? m * T(0.5) : m;
+    exponent = large ? exponent + T(1) : exponent;
+    const auto s = (m - T(1)) / (m + T(1));
+    const auto square = s * s;
+    auto sum = R::all(T(1) / (2 * terms + 1));
+    for (int k = terms - 1; k >= 0; --k) sum = sum * square + T(1.0 / (2 * k + 1));
+    return exponent * T(0.6931471805599453) + T(2) * s * sum;
+}
+
+// The weights of COUNT neighbouring samples; 0 beyond the last.
+template <class T>
+inline typename Register<T>::Values weights_of(const SweepState& state, std::int64_t first, std::int64_t count) {
+    using R = Register<T>;
+    T weights[R::COUNT];
+    for (int l = 0; l < R::COUNT; ++l)
+        weights[l] = l >= count ? T(0) : state.weights ? static_cast<T>(state.weights[first + l]) : T(1);
+    return R::load(weights);
+}
+
+template <class T>
+inline double sum_of(typename Register<T>::Values values) {
+    double sum = 0;
+    for (int l = 0; l < Register<T>::COUNT; ++l) sum += static_cast<double>(values[l]);
+    return sum;
+}
+
+// Links work on scores that stand column by column, scores[k * stride + i], whole registers of samples
+// at a time. The scores of samples beyond the last must be finite; their residuals become 0.
+
 // Softmax: value Σ_i s_i (ln Σ_k e^{f_ik} − f_{i,c_i}), residuals s_i (p_ik − t_ik).
 template <class T>
 struct SoftmaxLink {
@@ -93,23 +135,31 @@ struct SoftmaxLink {
     double apply(std::int64_t first, std::int64_t rows, T* scores) const {
         const std::int64_t K = state.columns, stride = state.stride;
         using R = Register<T>;
-        double value = 0;
-        for (std::int64_t i = 0; i < rows; ++i) {
-            T* f = scores + i * stride;
-            T largest = f[0];
-            for (std::int64_t k = 1; k < K; ++k) largest = f[k] > largest ? f[k] : largest;
-            const T own = f[state.classes[first + i]];
-            for (std::int64_t k = 0; k < K; ++k) f[k] -= largest;
-            for (std::int64_t k = 0; k < stride; k += R::COUNT) R::store(f + k, exp_negative<T>(R::load(f + k)));
-            T sum = 0;
-            for (std::int64_t k = 0; k < K; ++k) sum += f[k];
-            const double s = state.weights ? state.weights[first + i] : 1.0;
-            value += s * (std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - own));
-            const T factor = static_cast<T>(s) / sum;
-            for (std::int64_t k = 0; k < K; ++k) f[k] *= factor;
-            f[state.classes[first + i]] -= static_cast<T>(s);
+        auto value = R::all(0);
+        for (std::int64_t i = 0; i < rows; i += R::COUNT) {
+            T* f = scores + i;
+            const int count = static_cast<int>(rows - i < R::COUNT ? rows - i : R::COUNT);
+            T own[R::COUNT] = {}, chosen[R::COUNT];
+            for (int l = 0; l < count; ++l) own[l] = f[state.classes[first + i + l] * stride + l];
+            auto largest = R::load(f);
+            for (std::int64_t k = 1; k < K; ++k) {
+                const auto other = R::load(f + k * stride);
+                largest = other > largest ? other : largest;
+            }
+            auto sum = R::all(0);
+            for (std::int64_t k = 0; k < K; ++k) {
+                const auto e = exp_negative<T>(R::load(f + k * stride) - largest);
+                R::store(f + k * stride, e);
+                sum += e;
+            }
+            const auto s = weights_of<T>(state, first + i, count);
+            value += s * (log_above_one<T>(sum) + (largest - R::load(own)));
+            const auto factor = s / sum;
+            for (std::int64_t k = 0; k < K; ++k) R::store(f + k * stride, R::load(f + k * stride) * factor);
+            R::store(chosen, s);
+            for (int l = 0; l < count; ++l) f[state.classes[first + i + l] * stride + l] -= chosen[l];
         }
-        return value;
+        return sum_of<T>(value);
     }
 };
 
@@ -121,30 +171,24 @@ struct LogisticLink {
     double apply(std::int64_t first, std::int64_t rows, T* scores) const {
         const std::int64_t K = state.columns, stride = state.stride;
         using R = Register<T>;
-        double value = 0;
-        T losses[R::COUNT], residuals[R::COUNT], margins[R::COUNT], factors[R::COUNT];
-        const std::int64_t total = rows * K;
-        for (std::int64_t at = 0; at < total; at += R::COUNT) {
-            const int count = static_cast<int>(total - at < R::COUNT ? total - at : R::COUNT);
-            for (int l = 0; l < R::COUNT; ++l) {
-                const std::int64_t i = (at + (l < count ? l : 0)) / K, k = (at + (l < count ? l : 0)) % K;
-                const T y = state.codes[state.classes[first + i] * K + k];
-                margins[l] = y * scores[i * stride + k];
-                factors[l] = y * static_cast<T>(state.weights ? state.weights[first + i] : 1.0);
-            }
-            const auto m = R::load(margins), c = R::load(factors);
-            const auto negative = m < T(0);
-            const auto z = exp_negative<T>(negative ? m : -m);
-            const auto soft = log1p_unit<T>(z) - (negative ? m : R::all(0));
-            R::store(losses, (c < T(0) ? -c : c) * soft);
-            // σ(−m) = e^{−m} / (1 + e^{−m}), from the exponential that cannot overflow
-            R::store(residuals, -c * (negative ? R::all(1) : z) / (z + T(1)));
-            for (int l = 0; l < count; ++l) {
-                value += static_cast<double>(losses[l]);
-                scores[(at + l) / K * stride + (at + l) % K] = residuals[l];
+        auto value = R::all(0);
+        for (std::int64_t i = 0; i < rows; i += R::COUNT) {
+            const int count = static_cast<int>(rows - i < R::COUNT ? rows - i : R::COUNT);
+            const auto s = weights_of<T>(state, first + i, count);
+            for (std::int64_t k = 0; k < K; ++k) {
+                T codes[R::COUNT] = {};
+                for (int l = 0; l < count; ++l) codes[l] = state.codes[state.classes[first + i + l] * K + k];
+                const auto y = R::load(codes), m = y * R::load(scores + k * stride + i);
+                const auto c = s * y;
+                const auto negative = m < T(0);
+                const auto z = exp_negative<T>(negative ? m : -m);
+                const auto soft = log1p_unit<T>(z) - (negative ? m : R::all(0));
+                value += (c < T(0) ? -c : c) * soft;
+                // σ(−m) = e^{−m} / (1 + e^{−m}), from the exponential that cannot overflow
+                R::store(scores + k * stride + i, -c * (negative ? R::all(1) : z) / (z + T(1)));
             }
         }
-        return value;
+        return sum_of<T>(value);
     }
 };
 

@@ -35,13 +35,61 @@ struct Scratch {
     ~Scratch() { ::operator delete(data, std::align_val_t(64)); }
 };
 
-// Rows in the arithmetic's precision: whole registers where they lie, the rest padded with zeros.
+// Rows in the arithmetic's precision: features in whole registers, then one register, the tail, for
+// the rest, if there is one.
 template <class T>
 struct Chunk {
     const T* whole;
     std::int64_t whole_stride, whole_features;
-    const T* tail;  // (rows, one register)
+    const T* tail;
+    std::int64_t tail_stride;
 };
+
+// Where the features stand in the sweep's own weights and gradient: at their number, but those of the
+// tail so that its register may begin within the row, where it repeats features that are in whole
+// registers already. Those places stay 0.
+struct Places {
+    std::int64_t whole, width, skipped;
+    Places(std::int64_t d, std::int64_t count, bool in_place)
+        : whole(in_place ? d - d % count : round_up(d, count)),
+          width(in_place && d % count ? whole + count : whole),
+          skipped(in_place && d % count && d > count ? count - d % count : 0) {}
+    std::int64_t of(std::int64_t j) const { return j < whole ? j : j + skipped; }
+};
+
+// The sums over the lanes of four registers, by shuffles that fold all four at once.
+template <class T, class V>
+inline void fold_four(V a, V b, V c, V d, T* out) {
+    constexpr int COUNT = sizeof(V) / sizeof(T);
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define SEPARATRIX_SHUFFLES
+#endif
+#endif
+#if defined(SEPARATRIX_SHUFFLES)
+    if constexpr (COUNT == 4) {
+        const V ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
+        const V cd = __builtin_shufflevector(c, d, 0, 4, 2, 6) + __builtin_shufflevector(c, d, 1, 5, 3, 7);
+        const V all = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+        __builtin_memcpy(out, &all, 4 * sizeof(T));
+        return;
+    } else if constexpr (COUNT >= 8) {
+        typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+        Half halves[4][2];
+        const V whole[4] = {a, b, c, d};
+        for (int r = 0; r < 4; ++r) {
+            __builtin_memcpy(&halves[r], &whole[r], sizeof(V));
+            halves[r][0] += halves[r][1];
+        }
+        return fold_four<T>(halves[0][0], halves[1][0], halves[2][0], halves[3][0], out);
+    }
+#endif
+    const V whole[4] = {a, b, c, d};
+    for (int r = 0; r < 4; ++r) {
+        out[r] = 0;
+        for (int l = 0; l < COUNT; ++l) out[r] += whole[r][l];
+    }
+}
 
 template <class T, int ROWS, int COLUMNS>
 inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64_t w_stride, T* scores,
@@ -58,13 +106,19 @@ inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64
     };
     const T* first = x.whole + row * x.whole_stride;
     for (std::int64_t j = 0; j < x.whole_features; j += R::COUNT) add(first + j, x.whole_stride, w + j);
-    if (x.tail) add(x.tail + row * R::COUNT, R::COUNT, w + x.whole_features);
-    for (int r = 0; r < ROWS; ++r)
-        for (int c = 0; c < COLUMNS; ++c) {
-            T folded = 0;
-            for (int l = 0; l < R::COUNT; ++l) folded += sum[r][c][l];
-            scores[(row + r) * stride + c] += folded;
+    if (x.tail) add(x.tail + row * x.tail_stride, x.tail_stride, w + x.whole_features);
+    for (int c = 0; c < COLUMNS; ++c) {
+        T folded[ROWS];
+        if constexpr (ROWS == 4) {
+            fold_four<T>(sum[0][c], sum[1][c], sum[2][c], sum[3][c], folded);
+        } else {
+            for (int r = 0; r < ROWS; ++r) {
+                folded[r] = 0;
+                for (int l = 0; l < R::COUNT; ++l) folded[r] += sum[r][c][l];
+            }
         }
+        for (int r = 0; r < ROWS; ++r) scores[c * stride + row + r] += folded[r];
+    }
 }
 
 template <class T, int COLUMNS>
@@ -85,7 +139,7 @@ inline void outer_tile(const T* x, std::int64_t x_stride, std::int64_t rows, con
         typename R::Values loaded[WIDTH];
         for (int v = 0; v < WIDTH; ++v) loaded[v] = R::load(x + i * x_stride + v * R::COUNT);
         for (int c = 0; c < COLUMNS; ++c) {
-            const auto factor = R::all(residuals[i * stride + c]);
+            const auto factor = R::all(residuals[c * stride + i]);
             for (int v = 0; v < WIDTH; ++v) sum[c][v] += factor * loaded[v];
         }
     }
@@ -106,7 +160,7 @@ inline void outer(const Chunk<T>& x, std::int64_t rows, const T* residuals, std:
         outer_tile<T, COLUMNS, WIDTH>(x.whole + j, x.whole_stride, rows, residuals, stride, gradient + j, g_stride);
     for (; j < x.whole_features; j += R::COUNT)
         outer_tile<T, COLUMNS, 1>(x.whole + j, x.whole_stride, rows, residuals, stride, gradient + j, g_stride);
-    if (x.tail) outer_tile<T, COLUMNS, 1>(x.tail, R::COUNT, rows, residuals, stride, gradient + j, g_stride);
+    if (x.tail) outer_tile<T, COLUMNS, 1>(x.tail, x.tail_stride, rows, residuals, stride, gradient + j, g_stride);
 }
 
 // Calls part(columns as a constant, first column) for groups of 3, 2 and 1 columns: what fits the registers.
@@ -132,75 +186,82 @@ inline void by_more_columns(std::int64_t columns, Part part) {
 
 template <class T>
 void keep_residuals(const SweepState& state, std::int64_t first, std::int64_t rows, const T* residuals) {
-    for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t k = 0; k < state.columns; ++k) {
-            const double r = residuals[i * state.stride + k];
-            state.gradient_intercept[k] += r;
-            if (state.residuals) state.residuals[(first + i) * state.columns + k] = r;
-        }
+    for (std::int64_t k = 0; k < state.columns; ++k) {
+        const T* r = residuals + k * state.stride;
+        auto sum = Register<T>::all(0);  // beyond the last row residuals are 0
+        for (std::int64_t i = 0; i < rows; i += Register<T>::COUNT) sum += Register<T>::load(r + i);
+        state.gradient_intercept[k] += sum_of<T>(sum);
+        if (state.residuals)
+            for (std::int64_t i = 0; i < rows; ++i) state.residuals[(first + i) * state.columns + k] = r[i];
+    }
 }
 
 template <class Data, class T, class Link>
 double sweep_dense(const Data* X, std::int64_t n, std::int64_t row_stride, std::int64_t d, SweepState state) {
     using R = Register<T>;
     constexpr bool in_place = sizeof(Data) == sizeof(T);
-    state.stride = round_up(state.columns, R::COUNT);
-    const std::int64_t K = state.columns, width = round_up(d, R::COUNT), whole = in_place ? d - d % R::COUNT : width;
+    const Places places(d, R::COUNT, in_place);
+    const std::int64_t K = state.columns, width = places.width, whole = places.whole;
     std::int64_t most = CHUNK_BYTES / (width * static_cast<std::int64_t>(sizeof(T)));
-    most = most < 8 ? 8 : most > 256 ? 256 : most / 4 * 4;
-    Scratch<T> weights(K * width), gradient(K * width), scores(most * state.stride);
+    most = round_up(most < 16 ? 16 : most > 256 ? 256 : most, R::COUNT);
+    state.stride = most;
+    Scratch<T> weights(K * width), gradient(K * width), scores(K * most);
     Scratch<T> copy(in_place ? most * R::COUNT : most * width);
     for (std::int64_t k = 0; k < K; ++k)
-        for (std::int64_t j = 0; j < d; ++j) weights.data[k * width + j] = static_cast<T>(state.coef[k * d + j]);
+        for (std::int64_t j = 0; j < d; ++j) weights.data[k * width + places.of(j)] = static_cast<T>(state.coef[k * d + j]);
     const Link link{state};
     double value = 0;
     for (std::int64_t first = 0; first < n; first += most) {
         const std::int64_t rows = n - first < most ? n - first : most;
         Chunk<T> chunk;
         if constexpr (in_place) {
-            chunk = {X + first * row_stride, row_stride, whole, whole < d ? copy.data : nullptr};
-            if (whole < d)
+            const T* rows_begin = X + first * row_stride;
+            chunk = {rows_begin, row_stride, whole, whole < d ? rows_begin + d - R::COUNT : nullptr, row_stride};
+            if (d < R::COUNT) {
+                chunk.tail = copy.data;
+                chunk.tail_stride = R::COUNT;
                 for (std::int64_t i = 0; i < rows; ++i)
-                    for (std::int64_t j = whole; j < d; ++j)
-                        copy.data[i * R::COUNT + j - whole] = X[(first + i) * row_stride + j];
+                    for (std::int64_t j = 0; j < d; ++j)
+                        copy.data[i * R::COUNT + j] = rows_begin[i * row_stride + j];
+            }
         } else {
-            chunk = {copy.data, width, whole, nullptr};
+            chunk = {copy.data, width, whole, nullptr, 0};
             for (std::int64_t i = 0; i < rows; ++i)
                 for (std::int64_t j = 0; j < d; ++j)
                     copy.data[i * width + j] = static_cast<T>(X[(first + i) * row_stride + j]);
         }
-        for (std::int64_t i = 0; i < rows; ++i)
-            for (std::int64_t k = 0; k < state.stride; ++k)
-                scores.data[i * state.stride + k] = k < K ? static_cast<T>(state.intercept[k]) : T(0);
+        for (std::int64_t k = 0; k < K; ++k)
+            for (std::int64_t i = 0; i < most; ++i) scores.data[k * most + i] = static_cast<T>(state.intercept[k]);
         by_columns(K, [&]<int C>(std::int64_t k) {
-            dots<T, C>(chunk, rows, weights.data + k * width, width, scores.data + k, state.stride);
+            dots<T, C>(chunk, rows, weights.data + k * width, width, scores.data + k * most, most);
         });
         value += link.apply(first, rows, scores.data);
         keep_residuals(state, first, rows, scores.data);
         if (state.gradient)
             by_more_columns(K, [&]<int C>(std::int64_t k) {
-                outer<T, C>(chunk, rows, scores.data + k, state.stride, gradient.data + k * width, width);
+                outer<T, C>(chunk, rows, scores.data + k * most, most, gradient.data + k * width, width);
             });
     }
     if (state.gradient)
         for (std::int64_t k = 0; k < K; ++k)
-            for (std::int64_t j = 0; j < d; ++j) state.gradient[k * d + j] += static_cast<double>(gradient.data[k * width + j]);
+            for (std::int64_t j = 0; j < d; ++j)
+                state.gradient[k * d + j] += static_cast<double>(gradient.data[k * width + places.of(j)]);
     return value;
 }
 
-// Sparse rows: coef and gradient are (features, columns) here, in the arithmetic's own precision.
+// Sparse rows: coef and gradient are (features, columns) here, in double precision.
 template <class Data, class Index, class Link>
 double sweep_csr(const Data* data, const Index* indices, const Index* indptr, std::int64_t n, SweepState state) {
     const std::int64_t K = state.columns;
-    state.stride = round_up(K, Register<double>::COUNT);
     constexpr std::int64_t most = 64;
-    Scratch<double> scores(most * state.stride);
+    state.stride = most;
+    Scratch<double> scores(K * most), row(K);
+    double* f = row.data;
     const Link link{state};
     double value = 0;
     for (std::int64_t first = 0; first < n; first += most) {
         const std::int64_t rows = n - first < most ? n - first : most;
         for (std::int64_t i = 0; i < rows; ++i) {
-            double* f = scores.data + i * state.stride;
             const std::int64_t begin = indptr[first + i], end = indptr[first + i + 1];
             if (K == 1) {
                 double sum[4] = {state.intercept[0], 0, 0, 0};
@@ -208,30 +269,33 @@ double sweep_csr(const Data* data, const Index* indices, const Index* indptr, st
                 for (; p + 4 <= end; p += 4)
                     for (int l = 0; l < 4; ++l) sum[l] += data[p + l] * state.coef[indices[p + l]];
                 for (; p < end; ++p) sum[0] += data[p] * state.coef[indices[p]];
-                f[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+                scores.data[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
                 continue;
             }
-            for (std::int64_t k = 0; k < state.stride; ++k) f[k] = k < K ? state.intercept[k] : 0.0;
+            for (std::int64_t k = 0; k < K; ++k) f[k] = state.intercept[k];
             for (std::int64_t p = begin; p < end; ++p) {
                 const double x = data[p];
                 const double* w = state.coef + indices[p] * K;
                 for (std::int64_t k = 0; k < K; ++k) f[k] += x * w[k];
             }
+            for (std::int64_t k = 0; k < K; ++k) scores.data[k * most + i] = f[k];
         }
+        for (std::int64_t k = 0; k < K; ++k)
+            for (std::int64_t i = rows; i < most; ++i) scores.data[k * most + i] = 0;
         value += link.apply(first, rows, scores.data);
         keep_residuals(state, first, rows, scores.data);
         if (!state.gradient) continue;
         for (std::int64_t i = 0; i < rows; ++i) {
-            const double* r = scores.data + i * state.stride;
             const std::int64_t begin = indptr[first + i], end = indptr[first + i + 1];
             if (K == 1) {
-                for (std::int64_t p = begin; p < end; ++p) state.gradient[indices[p]] += data[p] * r[0];
+                for (std::int64_t p = begin; p < end; ++p) state.gradient[indices[p]] += data[p] * scores.data[i];
                 continue;
             }
+            for (std::int64_t k = 0; k < K; ++k) f[k] = scores.data[k * most + i];
             for (std::int64_t p = begin; p < end; ++p) {
                 const double x = data[p];
                 double* g = state.gradient + indices[p] * K;
-                for (std::int64_t k = 0; k < K; ++k) g[k] += x * r[k];
+                for (std::int64_t k = 0; k < K; ++k) g[k] += x * f[k];
             }
         }
     }

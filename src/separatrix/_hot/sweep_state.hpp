@@ -10,7 +10,7 @@ struct SweepState {
     const double* weights;         // of the block's rows, or null
     const std::int8_t* codes;      // (classes, columns); null for softmax
     std::int64_t columns;
-    std::int64_t stride;           // columns, rounded up to whole registers
+    std::int64_t stride;           // from one column's scores to the next
     const double* coef;            // (columns, features)
     const double* intercept;       // (columns,)
     double* gradient;              // (columns, features), added to

@@ -74,7 +74,8 @@ class LogisticRegression(LinearClassifier):
         True solves the dual problem by coordinate descent (L2 only), as ``solver="dual-coordinate"``.
     tol : float
         The fit ends when the objective is proven (duality gap), or where no such proof is at hand
-        estimated with a margin of 10 (Newton decrement), to be within this part of its minimum.
+        estimated with a margin of 10 (Newton decrement), to be within this part of its minimum. Small
+        fits, whose steps cost next to nothing, go on for four more digits.
     fit_intercept : bool
         Whether there is an intercept.
     intercept_scaling : float
@@ -247,7 +248,8 @@ class LogisticRegression(LinearClassifier):
     def _goal(self, problem: Problem) -> float:
         """Return the tolerance: where steps cost next to nothing, four more digits."""
         small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
-        return float(self.tol) * (1e-4 if small else 1.0)
+        tol = float(self.tol)
+        return max(1e-4 * tol, min(tol, 1e-12)) if small else tol
 
     def _strength(self) -> tuple[float, float]:
         """Return C and the part of L1, whichever way they were given."""
@@ -365,7 +367,7 @@ class LogisticRegression(LinearClassifier):
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
         common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": self._goal(problem)}
         if method == "working-set":
-            return WorkingSet(problem, l1=ratio / C, l2=(1.0 - ratio) / C, **common)
+            return WorkingSet(problem, l1=ratio / C, l2=(1.0 - ratio) / C, unit=C, **common)
         if method == "dual-coordinate":
             return SoftmaxDual(problem, C=C, seed=seed, threads=1, **common)
         watch = Watch(problem) if not np.isfinite(C) else None

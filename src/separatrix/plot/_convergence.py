@@ -12,27 +12,29 @@ if TYPE_CHECKING:
 
 _COUNTS = {"mistakes": "mistakes in the pass", "margin_errors": "margin errors in the pass",
            "training_errors": "errors at the pass's end"}
-_CRITERION = "criterion"
+_OBJECTIVE = {"objective": "objective"}
+# What is drawn on a log scale, and its name; the first that a history knows.
+_MEASURES = {"criterion": "criterion J", "relative_gap": "relative gap"}
 # With more passes than this, markers would merge into a band.
 _MOST_MARKERS = 40
 
 
 def convergence(model: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw errors and criterion ``J`` of every pass from the model's ``history_``.
+    """Draw errors and criterion ``J``, or objective and gap, of every iteration from ``history_``.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
         With ``history_``: one record per pass with ``iteration`` and any of ``mistakes``, ``margin_errors``,
-        ``training_errors`` and ``criterion``.
+        ``training_errors`` and ``criterion``; or of ``objective`` and ``relative_gap``.
     ax : matplotlib Axes, optional
-        Where to draw the counts, with the criterion on a second axis to the right. Without it, a new figure
-        has the counts above and the criterion below.
+        Where to draw the counts (the objective), with the criterion (the gap) on a second axis to the right.
+        Without it, a new figure has the one above and the other below.
 
     Returns
     -------
     matplotlib Axes
-        The axes with the counts.
+        The axes with the counts or the objective.
 
     Examples
     --------
@@ -50,10 +52,12 @@ def convergence(model: Any, *, ax: "Axes | None" = None) -> "Axes":
     if len(history) == 0:
         raise ValueError(f"history_ of {name} is empty: its fit ended before the first pass")
     passes = np.array([record.get("iteration", index + 1) for index, record in enumerate(history)])
-    counts = {key: _series(history, key) for key in _COUNTS}
-    counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
-    criterion = _series(history, _CRITERION)
-    has_criterion = bool(np.isfinite(criterion).any())
+    labels, unit, step = _COUNTS, "errors", "pass"
+    counts = _known(history, labels)
+    if not counts and (counts := _known(history, _OBJECTIVE)):
+        labels, unit, step = _OBJECTIVE, "objective", "iteration"
+    measures = _known(history, _MEASURES)
+    has_criterion = bool(measures)
     if not counts and not has_criterion:
         raise ValueError(f"history_ of {name} has neither errors nor a criterion to draw")
 
@@ -68,30 +72,38 @@ def convergence(model: Any, *, ax: "Axes | None" = None) -> "Axes":
     from matplotlib.ticker import MaxNLocator
 
     handles = [_line(ax, passes, counts[key], index, label)
-               for index, (key, label) in enumerate(_COUNTS.items()) if key in counts]
+               for index, (key, label) in enumerate(labels.items()) if key in counts]
     if getattr(estimator, "keep", None) == "best" and "training_errors" in counts:
         handles.append(_mark_best(ax, passes, counts["training_errors"]))
-    ax.set_ylabel("errors")
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel(unit)
+    if labels is _COUNTS:
+        ax.set_ylim(bottom=0.0)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     bottom, gap = ax, 0.02
     if lower is not None:
-        line = _line(lower, passes, criterion, len(_COUNTS), "criterion J")
-        lower.set_ylabel("criterion J (log scale)")
-        _log_scale(lower, criterion)
+        key, values = next(iter(measures.items()))
+        line = _line(lower, passes, values, len(_COUNTS), _MEASURES[key])
+        lower.set_ylabel(f"{_MEASURES[key]} (log scale)")
+        _log_scale(lower, values[np.isfinite(values)])
         if lower.get_subplotspec() is not ax.get_subplotspec():
             bottom = lower
             outside_legend(lower, [line])
         else:
             handles.append(line)
             gap = 0.2  # room for the labels of the criterion's own axis
-    ax.set_xlabel("pass")
+    ax.set_xlabel(step)
     if bottom is not ax:
         ax.tick_params(labelbottom=False)
         ax.xaxis.label.set_visible(False)
-        bottom.set_xlabel("pass")
+        bottom.set_xlabel(step)
     outside_legend(ax, handles, gap)
     return ax
+
+
+def _known(history: list[dict[str, Any]], labels: dict[str, str]) -> dict[str, NDArray[np.float64]]:
+    """Return the series that the history knows, in the order of the labels."""
+    series = {key: _series(history, key) for key in labels}
+    return {key: values for key, values in series.items() if np.isfinite(values).any()}
 
 
 def _series(history: list[dict[str, Any]], key: str) -> NDArray[np.float64]:

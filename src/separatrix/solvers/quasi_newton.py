@@ -95,6 +95,8 @@ class QuasiNewton:
     ) -> None:
         self.problem, self.tol = problem, tol
         self.objective = SmoothObjective(problem, l2)
+        # Objectives are reported as ½‖W‖² + C Σ s ℓ, without penalty as Σ s ℓ.
+        self.unit = 1.0 / l2 if l2 > 0 else 1.0
         self.whole = moments(self.objective)
         self.flat = _Flat(self.whole.mean, problem.columns)
         self.watch = watch
@@ -201,19 +203,18 @@ class QuasiNewton:
         distance, size = self.last.distance(), abs(returned.value)
         promising = self.last.gap() <= 10 * max(self.tol * size, distance)
         dual = _dual(self.whole, returned) if promising else None
-        certificate = certify(self.whole, returned, outcome, distance, dual, self.tol)
+        if self.watch is not None and outcome.status in ("converged", "max_iter"):
+            self.separation = self.separation or self.watch.settle()
+            outcome.status = "separable" if self.separation is not None else outcome.status
+        certificate = certify(self, returned, outcome, distance, dual)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
 
 
 def certify(
-    whole: Whole, point: Point, outcome: Outcome, distance: float, dual: float | None, tol: float
+    solver: QuasiNewton, point: Point, outcome: Outcome, distance: float, dual: float | None
 ) -> Certificate:
-    """Return the certificate of a smooth fit.
-
-    Its unit is ``½‖W‖² + C Σ s ℓ``, or ``Σ s ℓ`` without penalty.
-    """
-    objective, value = whole.objective, point.value
-    unit = 1.0 / objective.l2 if objective.l2 > 0 else 1.0
+    """Return the certificate of a smooth fit."""
+    objective, value, unit, tol = solver.objective, point.value, solver.unit, solver.tol
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
     size = max(abs(value), 1e-300)
     if dual is not None and (value - dual <= tol * size or value - dual <= 10 * distance):
@@ -422,7 +423,7 @@ class _Descent:
 
     def _record(self, measure: float) -> dict[str, float]:
         return {
-            "objective": self.point.value,
+            "objective": self.solver.unit * self.point.value,
             "relative_gap": measure,
             "samples": float(self.objective.view.shape[0]),
             "sweeps": self.solver.sweeps,

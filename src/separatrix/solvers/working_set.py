@@ -51,6 +51,8 @@ class WorkingSet:
         Where to start.
     tol : float
         Relative duality gap at which a column needs no more work.
+    unit : float
+        Factor of the objective where it is reported.
 
     Examples
     --------
@@ -78,12 +80,14 @@ class WorkingSet:
         coef: Array,
         intercept: Array,
         tol: float,
+        unit: float = 1.0,
     ) -> None:
         if problem.loss.name != "logistic" or problem.kernel is not None:
             raise ValueError("The working-set solver needs the logistic loss and no kernel.")
         if not (0 <= l1 < np.inf and 0 <= l2 < np.inf and l1 + l2 > 0):
             raise ValueError(f"l1 and l2 must be finite, at least 0, and not both 0; got {l1!r}, {l2!r}.")
         self.problem, self.l1, self.l2, self.tol = problem, float(l1), float(l2), float(tol)
+        self.unit = unit
         self.coef = np.array(coef, dtype=np.float64)
         self.intercept = np.array(intercept, dtype=np.float64)
         self.parts = parts_of(problem, self.l1, self.l2, self.coef, self.intercept)
@@ -114,8 +118,8 @@ class WorkingSet:
 
     def _record(self) -> dict[str, Any]:
         return {
-            "objective": sum(part.primal for part in self.parts),
-            "gap": sum(part.gap() for part in self.parts),
+            "objective": self.unit * sum(part.primal for part in self.parts),
+            "relative_gap": self._relative_gap(),
             "nonzeros": sum(int(np.count_nonzero(part.W)) for part in self.parts),
             "working_set": max(part.working for part in self.parts),
         }
@@ -131,7 +135,8 @@ class WorkingSet:
         for part in self.parts:
             part.settle(dtype)
             part.write(self.coef, self.intercept)
-        primal, dual = sum(p.primal for p in self.parts), sum(p.bound for p in self.parts)
+        primal = self.unit * sum(p.primal for p in self.parts)
+        dual = self.unit * sum(p.bound for p in self.parts)
         relative = self._relative_gap()
         certificate = Certificate(
             status=outcome.status,
@@ -142,7 +147,7 @@ class WorkingSet:
             dual=dual,
             gap=max(primal - dual, 0.0),
             relative_gap=relative,
-            kkt_violation=max(part.violation for part in self.parts),
+            kkt_violation=self.unit * max(part.violation for part in self.parts),
             samples=_samples(self.problem),
         )
         coef, intercept = self.coef.astype(dtype), self.intercept.astype(dtype)
