@@ -127,7 +127,7 @@ class FromRows(Curvature):
         out[np.arange(d), np.arange(d)] += self.missed * total
         free = self.objective.problem.fit_intercept
         out[:d, d] = out[d, :d] = first if free else 0.0
-        out[d, d] = total if free else 1.0
+        out[d, d] = total if free else 0.0
         return out
 
 
