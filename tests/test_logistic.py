@@ -223,7 +223,7 @@ def test_models_of_the_hessian(joint):
     point = smooth.at(0.3 * rng.standard_normal((3, 3)), np.zeros(3))
     g, h = rng.standard_normal((3, 3)), rng.standard_normal(3)
     g, h = g - g.mean(axis=0), h - h.mean()
-    exact = Coupled(whole, smooth) if joint else Blocks(whole, smooth)
+    exact = Coupled(whole, smooth, smooth) if joint else Blocks(whole, smooth, smooth)
     exact.refresh(point)
     step, slope = exact.solve(g, h)
     # H times the step, by differences of the gradient along it (in centred features).
@@ -235,7 +235,7 @@ def test_models_of_the_hessian(joint):
     slopes = (ahead.gradient_intercept - behind.gradient_intercept) / (2 * t)
     assert_allclose(product - np.outer(slopes, whole.mean), g, atol=1e-5)
     assert_allclose(slopes, h, atol=1e-5)
-    for model in (Blocks(whole, smooth, share=0.9), Shared(whole, smooth), Diagonal(whole)):
+    for model in (Blocks(whole, smooth, smooth, share=0.9), Shared(whole, smooth, smooth), Diagonal(whole)):
         model.refresh(point)
         near, near_slope = model.solve(g, h)
         assert np.vdot(near, g) + near_slope @ h > 0

@@ -25,6 +25,8 @@ from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Smallest eigenvalue, relative to the largest, that a scaled Hessian is given.
 _RIDGE = 1e-11
+#: Bytes of the rows that are multiplied at a time, and entries of all matrices that are formed side by side.
+_PIECE_BYTES, _MOST_ENTRIES = 1 << 19, 1 << 20
 
 
 def probabilities(objective: SmoothObjective, scores: Array) -> Array:
@@ -99,17 +101,84 @@ class Curvature:
         raise NotImplementedError
 
 
-class FromRows(Curvature):
-    """What the models from rows share: the rows, all of them or a sample, with their probabilities."""
+def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtype: Any) -> Array:
+    """Return ``Σ_i v_im x̃_i x̃_iᵀ`` for each column m of the weights, ``x̃ = (x − x̄, 1)``.
 
-    def __init__(self, whole: Whole, rows: SmoothObjective) -> None:
+    Products are formed in the given precision, sums of pieces in double. Without a free intercept
+    the border is 0.
+    """
+    d, M = view.shape[1], weights.shape[1]
+    roots = None if view.sparse else np.sqrt(weights).astype(dtype)
+    near = mean.astype(dtype)
+
+    def add(total: Array, rows: slice, block: Any) -> Array:
+        step = max(64, _PIECE_BYTES // ((d + 1) * near.itemsize))
+        for begin in range(0, block.shape[0], step):
+            piece = np.ones((min(step, block.shape[0] - begin), d + 1), dtype=dtype)
+            np.subtract(block[begin : begin + step], near, out=piece[:, :d])
+            part = slice(rows.start + begin, rows.start + begin + piece.shape[0])
+            for m in range(M):
+                scaled = piece * roots[part, m, None]
+                total[m] += scaled.T @ scaled
+        return total
+
+    if view.sparse:
+        out = np.empty((M, d + 1, d + 1))
+        for m in range(M):
+            v = np.ascontiguousarray(weights[:, m])
+            out[m, :d, :d] = view.gram(v, mean)
+            out[m, d, d] = v.sum()
+            out[m, :d, d] = out[m, d, :d] = view.transposed(v[:, None]).ravel() - v.sum() * mean
+    else:
+        out = view.fold(lambda: np.zeros((M, d + 1, d + 1)), add, M * (d + 1) ** 2 * 8)
+    if not free:
+        out[:, d, :] = out[:, :, d] = 0.0
+    return out
+
+
+def diagonal(objective: SmoothObjective, point: Point, mean: Array) -> Array:
+    """Return the diagonal ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²`` of the loss's Hessian, of shape (columns, features + 1)."""
+    P, d = objective.columns, objective.features
+    coef = point.coef.T.astype(objective.view.dtype)
+    part = objective.taking_part()
+
+    def add(total: Array, rows: slice, block: Any) -> Array:
+        p = probabilities(objective, np.asarray(block @ coef + point.intercept))
+        v = p * (1.0 - p) * (part if isinstance(part, float) else part[rows])
+        if objective.weights is not None:
+            v *= objective.weights[rows, None]
+        total[:, d] += v.sum(axis=0)
+        if sparse.issparse(block):
+            total[:, :d] += (block.power(2).T @ v - 2.0 * mean[:, None] * (block.T @ v)).T
+            total[:, :d] += np.outer(v.sum(axis=0), np.square(mean))
+        else:
+            total[:, :d] += v.T.astype(block.dtype) @ np.square(block - mean.astype(block.dtype))
+        return total
+
+    return np.maximum(objective.view.fold(lambda: np.zeros((P, d + 1)), add, P * (d + 1) * 8), 0.0)
+
+
+class FromRows(Curvature):
+    """What the models from rows share.
+
+    Parameters
+    ----------
+    whole : Whole
+        The objective over all rows.
+    rows : SmoothObjective
+        The rows to form the model from, all or a sample.
+    target : SmoothObjective
+        The objective whose Hessian is meant. Where it has more rows than the model, its diagonal
+        corrects the model's: a sample may have missed most of a rare feature.
+    """
+
+    def __init__(self, whole: Whole, rows: SmoothObjective, target: SmoothObjective) -> None:
         super().__init__(whole)
-        self.rows = rows
+        self.rows, self.target = rows, target
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
-        # A sample may have missed some of a rare feature, which all rows together know.
-        known = moments(rows).squares if rows is not whole.objective else whole.squares
-        self.missed = np.maximum(0.0, whole.squares - known) / whole.total
+        # A sample is not exact anyhow; single precision is twice as fast.
+        self.dtype = np.float64 if rows is target else rows.view.dtype
 
     def _each(self, point: Point) -> tuple[Array, Array]:
         """Return the probabilities of the rows, and ``s p (1 − p)``."""
@@ -117,18 +186,23 @@ class FromRows(Curvature):
         p = probabilities(self.rows, scores)
         return p, self.share[:, None] * p * (1.0 - p) * self.rows.taking_part()
 
-    def _bordered(self, weights: Array, view: DataView) -> Array:
-        """Return ``Σ v (x − x̄)(x − x̄)ᵀ`` with a border for the intercept."""
-        d = view.shape[1]
-        out = np.empty((d + 1, d + 1))
-        total = float(weights.sum())
-        first = view.transposed(weights[:, None]).ravel().astype(np.float64) - total * self.mean
-        out[:d, :d] = view.gram(weights, self.mean)
-        out[np.arange(d), np.arange(d)] += self.missed * total
+    def _grams(self, weights: Array, view: DataView | None = None) -> Array:
         free = self.objective.problem.fit_intercept
-        out[:d, d] = out[d, :d] = first if free else 0.0
-        out[d, d] = total if free else 0.0
-        return out
+        view = self.rows.view if view is None else view
+        return bordered_grams(view, weights, self.mean, free, self.dtype)
+
+    def _corrections(self, own: Array, point: Point) -> tuple[Array, Array] | None:
+        """Return factors for the model's rows and columns, and what to add to its diagonal.
+
+        ``own`` is the model's diagonal, of shape (columns, features + 1).
+        """
+        if self.rows is self.target:
+            return None
+        true = diagonal(self.target, point, self.mean)
+        known = own > 1e-3 * true
+        factors = np.ones_like(own)
+        np.divide(true, own, out=factors, where=known & (own > 0))
+        return np.sqrt(factors), np.where(known, 0.0, true)
 
 
 class Coupled(FromRows):
@@ -138,17 +212,23 @@ class Coupled(FromRows):
         """Form the matrix for these parameters."""
         p, _ = self._each(point)
         P, d = self.objective.columns, self.objective.features
+        pairs = [(k, l) for k in range(P) for l in range(k + 1)]
+        weights = np.stack([p[:, k] * (1.0 - p[:, k] if k == l else p[:, l]) for k, l in pairs], axis=1)
+        weights *= self.share[:, None]
         H = np.empty((P, d + 1, P, d + 1))
-        every = np.arange(d)
-        for k in range(P):
-            for l in range(k + 1):
-                v = self.share * p[:, k] * (1.0 - p[:, k] if k == l else p[:, l])
-                block = self._bordered(v, self.rows.view)
-                H[k, :, l, :] = block if k == l else -block
-                H[l, :, k, :] = H[k, :, l, :].T
-            H[k, every, k, every] += self.objective.l2
+        for (k, l), block in zip(pairs, self._grams(weights), strict=True):
+            H[k, :, l, :] = block if k == l else -block
+            H[l, :, k, :] = H[k, :, l, :].T
         size = P * (d + 1)
-        self.factor = _factor(H.reshape(size, size))
+        flat = H.reshape(size, size)
+        corrections = self._corrections(np.diag(flat).reshape(P, d + 1), point)
+        if corrections is not None:
+            factors, missing = (c.ravel() for c in corrections)
+            flat *= factors[:, None] * factors[None, :]
+            flat[np.arange(size), np.arange(size)] += missing
+        for k in range(P):
+            H[k, np.arange(d), k, np.arange(d)] += self.objective.l2
+        self.factor = _factor(flat)
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
         """Return the matrix's inverse times a gradient in (w, b')."""
@@ -176,8 +256,14 @@ class Shared(FromRows):
         values = np.maximum(values, 1e-3 * values[-1])
         self.inverse = (vectors / values) @ vectors.T
         d = self.objective.features
-        gram = self._bordered(mean / total, self.rows.view)[:d, :d]
-        gram[np.arange(d), np.arange(d)] += self.objective.l2 / float(np.diag(bend).mean())
+        every = np.arange(d)
+        gram = self._grams(mean[:, None] / total)[0, :d, :d]
+        corrections = self._corrections(np.diag(gram)[None, :] * np.diag(bend)[:, None], point)
+        if corrections is not None:
+            factors, missing = (c.mean(axis=0) for c in corrections)
+            gram *= factors[:, None] * factors[None, :]
+            gram[every, every] += missing / float(np.diag(bend).mean())
+        gram[every, every] += self.objective.l2 / float(np.diag(bend).mean())
         self.factor = _factor(gram)
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
@@ -192,20 +278,28 @@ class Blocks(FromRows):
     this share of a column's curvature stand for all.
     """
 
-    def __init__(self, whole: Whole, rows: SmoothObjective, share: float = 1.0) -> None:
-        super().__init__(whole, rows)
+    def __init__(
+        self, whole: Whole, rows: SmoothObjective, target: SmoothObjective, share: float = 1.0
+    ) -> None:
+        super().__init__(whole, rows, target)
         self.heavy = share
 
     def refresh(self, point: Point) -> None:
         """Form the matrices for these parameters."""
         _, each = self._each(point)
         d = self.objective.features
-        every = np.arange(d)
+        chosen = [self._heaviest(np.ascontiguousarray(v)) for v in each.T]
+        if all(view is self.rows.view for _, view in chosen) and each.shape[1] * d**2 <= _MOST_ENTRIES:
+            blocks = list(self._grams(each))
+        else:
+            blocks = [self._grams(weights[:, None], view)[0] for weights, view in chosen]
+        corrections = self._corrections(np.stack([np.diag(block) for block in blocks]), point)
         self.factors = []
-        for v in each.T:
-            weights, view = self._heaviest(np.ascontiguousarray(v))
-            block = self._bordered(weights, view)
-            block[every, every] += self.objective.l2
+        for k, block in enumerate(blocks):
+            if corrections is not None:
+                block *= corrections[0][k][:, None] * corrections[0][k][None, :]
+                block[np.arange(d + 1), np.arange(d + 1)] += corrections[1][k]
+            block[np.arange(d), np.arange(d)] += self.objective.l2
             self.factors.append(_factor(block))
 
     def _heaviest(self, weights: Array) -> tuple[Array, DataView]:

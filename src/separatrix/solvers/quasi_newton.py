@@ -165,7 +165,9 @@ class QuasiNewton:
             return self.objective
         return self.objective.sample(np.sort(self.rng.permutation(n)[:count]))
 
-    def curvature(self, sweep_rows: float, rows: SmoothObjective, iteration: int, near: bool) -> Curvature:
+    def curvature(
+        self, target: SmoothObjective, rows: SmoothObjective, iteration: int, near: bool
+    ) -> Curvature:
         """Return the best model of the Hessian that is worth its cost after so many iterations.
 
         Far from the solution the whole Hessian misleads where some probabilities have come to 0 or 1.
@@ -175,15 +177,15 @@ class QuasiNewton:
         if self.method == "diagonal":
             return Diagonal(self.whole)
         if self.method == "newton":
-            return Coupled(self.whole, rows) if coupled else Blocks(self.whole, rows)
+            return (Coupled if coupled else Blocks)(self.whole, rows, target)
         # Matrix products are some three times as efficient as sweeps.
-        shared = rows.view.shape[0] * d**2 / (3 * 4.0 * sweep_rows * d * P)
+        shared = rows.view.shape[0] * d**2 / (3 * 4.0 * target.view.shape[0] * d * P)
         worth = max(4, iteration)
         if coupled and P * d <= 600 and shared * P * (P + 1) / 2 <= worth and near:
-            return Coupled(self.whole, rows)
+            return Coupled(self.whole, rows, target)
         if shared * P <= worth:
-            return Blocks(self.whole, rows, share=0.97)
-        return Shared(self.whole, rows)
+            return Blocks(self.whole, rows, target, share=0.97)
+        return Shared(self.whole, rows, target)
 
     def separated(self) -> bool:
         """Return whether the classes have turned out to be separable, so that there is no minimum."""
@@ -309,7 +311,7 @@ class _Descent:
         while True:
             if self.exact or iteration == refresh:
                 self.model = self.solver.curvature(
-                    self.objective.view.shape[0], self.rows, iteration, near=self.later or iteration > 4
+                    self.objective, self.rows, iteration, near=self.later or iteration > 4
                 )
                 self.model.refresh(self.point)
                 refresh = 4 if refresh == 0 else 3 * refresh
