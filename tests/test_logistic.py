@@ -240,6 +240,19 @@ def test_models_of_the_hessian(joint):
         near, near_slope = model.solve(g, h)
         assert np.vdot(near, g) + near_slope @ h > 0
         assert 0.2 < np.linalg.norm(near) / np.linalg.norm(step) < 5
+    # From a sample without the rare feature 0: the diagonal of all rows knows it.
+    X[:, 0] = np.where(np.arange(400) < 8, 40.0, 0.0)
+    smooth = SmoothObjective(problem, 2.0)
+    whole = moments(smooth)
+    point = smooth.at(0.01 * rng.standard_normal((3, 3)), np.zeros(3))
+    sample = smooth.sample(np.arange(100, 300))
+    for kind in (Blocks, Shared, *([Coupled] if joint else [])):
+        model = kind(whole, sample, smooth)
+        model.refresh(point)
+        exact.__init__(whole, smooth, smooth)
+        exact.refresh(point)
+        sizes = [np.abs(one.solve(g, h)[0][:, 0]).max() for one in (model, exact)]
+        assert 0.2 < sizes[0] / sizes[1] < 5
 
 
 @pytest.mark.parametrize("K", [2, 5])

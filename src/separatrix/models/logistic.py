@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -25,10 +25,11 @@ from separatrix.models._validation import check_samples, encode_labels, refuse_e
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run
-from separatrix.solvers.dual_coordinate import SoftmaxDual
-from separatrix.solvers.quasi_newton import QuasiNewton
-from separatrix.solvers.separation import Watch
-from separatrix.solvers.working_set import WorkingSet
+
+if TYPE_CHECKING:
+    from separatrix.solvers.dual_coordinate import SoftmaxDual
+    from separatrix.solvers.quasi_newton import QuasiNewton
+    from separatrix.solvers.working_set import WorkingSet
 
 #: scikit-learn's names, and the method of ours that each selects.
 _SOLVERS = {
@@ -366,11 +367,22 @@ class LogisticRegression(LinearClassifier):
     ) -> QuasiNewton | SoftmaxDual | WorkingSet:
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
         common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": self._goal(problem)}
+        # Each fit loads the one solver that it needs.
         if method == "working-set":
+            from separatrix.solvers.working_set import WorkingSet
+
             return WorkingSet(problem, l1=ratio / C, l2=(1.0 - ratio) / C, unit=C, **common)
         if method == "dual-coordinate":
+            from separatrix.solvers.dual_coordinate import SoftmaxDual
+
             return SoftmaxDual(problem, C=C, seed=seed, threads=1, **common)
-        watch = Watch(problem) if not np.isfinite(C) else None
+        from separatrix.solvers.quasi_newton import QuasiNewton
+
+        watch = None
+        if not np.isfinite(C):
+            from separatrix.solvers.separation import Watch
+
+            watch = Watch(problem)
         return QuasiNewton(problem, l2=1.0 / C, method=method, seed=seed, watch=watch, **common)
 
     def _attributes(self, solver: Any) -> dict[str, Any]:

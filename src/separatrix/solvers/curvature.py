@@ -69,7 +69,10 @@ def moments(objective: SmoothObjective) -> Whole:
     def add(total: Array, rows: slice, block: Any) -> Array:
         w = np.ones(block.shape[0], dtype=block.dtype) if s is None else s[rows]
         total[0] += w @ block
-        total[1] += w @ (block.power(2) if sparse.issparse(block) else np.square(block))
+        if s is None and not view.sparse:
+            total[1] += np.einsum("ij,ij->j", block, block)
+        else:
+            total[1] += w @ (block.power(2) if view.sparse else np.square(block))
         return total
 
     sums = view.fold(lambda: np.zeros((2, d)), add, 16 * d)
@@ -108,7 +111,7 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
     the border is 0.
     """
     d, M = view.shape[1], weights.shape[1]
-    roots = None if view.sparse else np.sqrt(weights).astype(dtype)
+    roots: Array = np.sqrt(weights).astype(dtype)
     near = mean.astype(dtype)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
@@ -137,7 +140,7 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
 
 
 def diagonal(objective: SmoothObjective, point: Point, mean: Array) -> Array:
-    """Return the diagonal ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²`` of the loss's Hessian, of shape (columns, features + 1)."""
+    """Return the Hessian's diagonal ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²``, of shape (columns, features + 1)."""
     P, d = objective.columns, objective.features
     coef = point.coef.T.astype(objective.view.dtype)
     part = objective.taking_part()
@@ -155,7 +158,13 @@ def diagonal(objective: SmoothObjective, point: Point, mean: Array) -> Array:
             total[:, :d] += v.T.astype(block.dtype) @ np.square(block - mean.astype(block.dtype))
         return total
 
-    return np.maximum(objective.view.fold(lambda: np.zeros((P, d + 1)), add, P * (d + 1) * 8), 0.0)
+    sums: Array = objective.view.fold(lambda: np.zeros((P, d + 1)), add, P * (d + 1) * 8)
+    return np.maximum(sums, 0.0)
+
+
+def _misses(sample: Array, whole: Array) -> bool:
+    """Return whether the squares of some feature differ much between a sample and all rows."""
+    return bool(np.any((sample < whole / 1.5) | (sample > 1.5 * whole)))
 
 
 class FromRows(Curvature):
@@ -168,8 +177,8 @@ class FromRows(Curvature):
     rows : SmoothObjective
         The rows to form the model from, all or a sample.
     target : SmoothObjective
-        The objective whose Hessian is meant. Where it has more rows than the model, its diagonal
-        corrects the model's: a sample may have missed most of a rare feature.
+        The objective whose Hessian is meant. Where the model's rows have missed much of a rare feature,
+        the target's diagonal corrects the model's.
     """
 
     def __init__(self, whole: Whole, rows: SmoothObjective, target: SmoothObjective) -> None:
@@ -177,6 +186,7 @@ class FromRows(Curvature):
         self.rows, self.target = rows, target
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
+        self.partial = rows is not target and _misses(moments(rows).squares, whole.squares)
         # A sample is not exact anyhow; single precision is twice as fast.
         self.dtype = np.float64 if rows is target else rows.view.dtype
 
@@ -191,17 +201,22 @@ class FromRows(Curvature):
         view = self.rows.view if view is None else view
         return bordered_grams(view, weights, self.mean, free, self.dtype)
 
-    def _corrections(self, own: Array, point: Point) -> tuple[Array, Array] | None:
+    def _corrections(self, blocks: list[Array], point: Point) -> tuple[Array, Array] | None:
         """Return factors for the model's rows and columns, and what to add to its diagonal.
 
-        ``own`` is the model's diagonal, of shape (columns, features + 1).
+        ``blocks`` are the model's diagonal blocks. A feature that hardly varies in the sample is not
+        known from it: its factor is 0.
         """
-        if self.rows is self.target:
+        if not self.partial:
             return None
+        own = np.stack([np.diag(block) for block in blocks])
+        varying = own.copy()
+        for row, block in zip(varying, blocks, strict=True):
+            row[:-1] -= np.square(block[:-1, -1]) / max(float(block[-1, -1]), 1e-300)
         true = diagonal(self.target, point, self.mean)
-        known = own > 1e-3 * true
-        factors = np.ones_like(own)
-        np.divide(true, own, out=factors, where=known & (own > 0))
+        known = varying > 1e-3 * true
+        factors = np.zeros_like(own)
+        np.divide(true, own, out=factors, where=known)
         return np.sqrt(factors), np.where(known, 0.0, true)
 
 
@@ -221,7 +236,7 @@ class Coupled(FromRows):
             H[l, :, k, :] = H[k, :, l, :].T
         size = P * (d + 1)
         flat = H.reshape(size, size)
-        corrections = self._corrections(np.diag(flat).reshape(P, d + 1), point)
+        corrections = self._corrections([H[k, :, k, :] for k in range(P)], point)
         if corrections is not None:
             factors, missing = (c.ravel() for c in corrections)
             flat *= factors[:, None] * factors[None, :]
@@ -257,10 +272,11 @@ class Shared(FromRows):
         self.inverse = (vectors / values) @ vectors.T
         d = self.objective.features
         every = np.arange(d)
-        gram = self._grams(mean[:, None] / total)[0, :d, :d]
-        corrections = self._corrections(np.diag(gram)[None, :] * np.diag(bend)[:, None], point)
+        bordered = self._grams(mean[:, None] / total)[0]
+        gram = np.ascontiguousarray(bordered[:d, :d])
+        corrections = self._corrections([bordered * one for one in np.diag(bend)], point)
         if corrections is not None:
-            factors, missing = (c.mean(axis=0) for c in corrections)
+            factors, missing = (c[:, :d].mean(axis=0) for c in corrections)
             gram *= factors[:, None] * factors[None, :]
             gram[every, every] += missing / float(np.diag(bend).mean())
         gram[every, every] += self.objective.l2 / float(np.diag(bend).mean())
@@ -293,7 +309,7 @@ class Blocks(FromRows):
             blocks = list(self._grams(each))
         else:
             blocks = [self._grams(weights[:, None], view)[0] for weights, view in chosen]
-        corrections = self._corrections(np.stack([np.diag(block) for block in blocks]), point)
+        corrections = self._corrections(blocks, point)
         self.factors = []
         for k, block in enumerate(blocks):
             if corrections is not None:

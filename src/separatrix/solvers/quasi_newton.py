@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +25,11 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers.curvature import Blocks, Coupled, Curvature, Diagonal, Shared, Whole, moments
-from separatrix.solvers.separation import Separation, Watch
 from separatrix.solvers.smooth import Point, SmoothObjective
+
+if TYPE_CHECKING:
+    from separatrix.certificate import Separation
+    from separatrix.solvers.separation import Watch
 
 #: Bytes that the pairs of limited-memory BFGS may take.
 _MEMORY_BYTES = 128 << 20
