@@ -1,12 +1,15 @@
 """Compare separatrix with its peers, as ratios measured in one run on one machine."""
 
 import argparse
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from benchmarks import cases, contest, machine, memory, perceptron, report, startup
+from benchmarks.worker import Workers
 
 SUITES = (*cases.FAMILIES, "perceptron", "import", "memory")
 
@@ -52,13 +55,14 @@ def main(line: list[str] | None = None) -> None:
 
     for suite in chosen:
         if suite in cases.FAMILIES:
-            rows = rows_of(cases.FAMILIES[suite],
-                           lambda case: contest.run_case(case, repeats, arguments.budget))
+            with closing(Workers()) as workers:
+                run = partial(contest.run_case, workers=workers, repeats=repeats, budget=arguments.budget)
+                rows = rows_of(cases.FAMILIES[suite], run)
             found["families"][suite] = report.sorted_rows(rows)
             console.print(report.contest_table(found["families"][suite], suite))
         elif suite == "perceptron":
             found["families"][suite] = rows_of(perceptron.perceptron_cases,
-                                               lambda case: perceptron.run_case(case, repeats))
+                                               partial(perceptron.run_case, repeats=repeats))
             console.print(report.passes_table(found["families"][suite], "perceptron: one pass"))
         elif suite == "import":
             found[suite] = report.sorted_rows(startup.measure(arguments.quick, arguments.only))

@@ -96,24 +96,25 @@ def logistic_cases(folder: Path | None, quick: bool) -> list[Case]:
 def closed_cases(folder: Path | None, quick: bool) -> list[Case]:
     """Linear discriminants, ridge and least squares; their share of the rate of a matrix product."""
     cases = []
-    for source in _sources(folder, quick):
-        def case(label: str, source: _Source = source, **parts: Any) -> Case:
-            return Case(f"{source.name}: {label}", source.data, product_rate=not source.sparse, **parts)
 
+    def case(source: _Source, label: str, **parts: Any) -> Case:
+        return Case(f"{source.name}: {label}", source.data, product_rate=not source.sparse, **parts)
+
+    for source in _sources(folder, quick):
         if not source.sparse:
             svd, fast = f"{PEER} default", f"{PEER} fastest"
             name = "LinearDiscriminantAnalysis"
-            cases.append(case("LDA", check="training error", ours={"LDA": _ours(name)},
+            cases.append(case(source, "LDA", check="training error", ours={"LDA": _ours(name)},
                               peers={svd: (_peer(name),),
                                      fast: tuple(_peer(name, solver=solver) for solver in ("lsqr", "eigen"))},
                               versus=(("LDA", svd, 10.0), ("LDA", fast, 3.0))))
         # scikit-learn's "auto" is cholesky for dense data and sparse_cg for sparse data with an intercept.
         solvers = ("sparse_cg", "lsqr") if source.sparse else ("cholesky", "lsqr", "sparse_cg")
         peers = {PEER: tuple(_peer("RidgeClassifier", solver=solver) for solver in solvers)}
-        cases.append(case("ridge", check="ridge objective", ours={"ridge": _ours("RidgeClassifier")},
+        cases.append(case(source, "ridge", check="ridge objective", ours={"ridge": _ours("RidgeClassifier")},
                           peers=peers, versus=(("ridge", PEER, 3.0),)))
         if source.features <= 1000:  # beyond, the problem without a penalty is another one
-            cases.append(case("least squares", check="training error",
+            cases.append(case(source, "least squares", check="training error",
                               ours={"least squares": _ours("LeastSquaresClassifier")}, peers=peers,
                               versus=(("least squares", PEER, 3.0),)))
     return cases
@@ -136,9 +137,10 @@ def prediction_cases(folder: Path | None, quick: bool) -> list[Case]:
 
 def small_cases(folder: Path | None, quick: bool) -> list[Case]:
     """Where overhead is all there is: a fit and its predictions on iris and wine, all modules loaded."""
-    return [Case(f"{data}: {name}", partial(datasets.bundled, data), {name: _ours(name)},
-                 {PEER: (_peer(name),)}, ((name, PEER, 1.0),), calls=("fit + predict",))
-            for data in ("iris", "wine") for name in PEERS]
+    sources = {name: partial(datasets.bundled, name) for name in ("iris", "wine")}
+    return [Case(f"{source}: {name}", data, {name: _ours(name)}, {PEER: (_peer(name),)},
+                 ((name, PEER, 1.0),), calls=("fit + predict",))
+            for source, data in sources.items() for name in PEERS]
 
 
 FAMILIES: dict[str, Callable[[Path | None, bool], list[Case]]] = {

@@ -1,16 +1,17 @@
 """Ours against the peers on one data set: the peers' fastest solver is found first, then all take turns."""
 
+import itertools
+import math
 import statistics
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
-from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Worker
+from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Worker, Workers
 
-_PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest: it is stopped
+_PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
 
 
@@ -33,10 +34,11 @@ class Case:
 
 @dataclass
 class _Entry:
-    """One process and its seconds of one call; `limit` stands in for a first call that was stopped."""
+    """One model and its seconds of one call; `limit` stands in for a first call that was stopped."""
 
     label: str
-    worker: Worker | None
+    spec: Spec
+    worker: Worker
     first: float | None = None
     seconds: list[float] = field(default_factory=list)
     limit: float | None = None
@@ -53,60 +55,51 @@ class _Entry:
         return max(self.seconds) - min(self.seconds) if self.seconds else 0.0
 
     def measure(self, call: str, limit: float) -> float | None:
-        """Seconds of one call; None, with a note, where there is no process, or none any more."""
-        if self.worker is None:
-            return None
+        """Seconds of one call; None, with a note, where it was stopped or failed."""
         try:
-            return self.worker.seconds(call, limit)
+            return self.worker.seconds(self.spec, call, limit)
         except TooSlowError as problem:
             self.limit = limit
-            self.stop(str(problem))
+            self.notes.append(str(problem))
         except BrokenError as problem:
-            self.stop(f"failed: {str(problem)[:200]}")
+            self.notes.append(f"failed: {str(problem)[:200]}")
         return None
 
-    def stop(self, note: str) -> None:
-        self.notes.append(note)
-        if self.worker is not None:
-            self.worker.close()
-            self.worker = None
+    def begin(self, call: str, limit: float, check: str | None) -> None:
+        """The first call, which pays for caches and threads, and the value of the model."""
+        self.first, self.seconds = self.measure(call, limit), []
+        if self.first is not None and self.first < _COLD:
+            self.first = self.measure(call, limit)
+        if self.first is not None and check is not None:
+            self.value = self.worker.check(self.spec, check)
 
 
-def _enter(label: str, spec: Spec, case: Case, limit: float, stack: ExitStack) -> _Entry:
-    """A process for `spec`, with its first call made and its model checked."""
-    worker = stack.enter_context(closing(Worker(spec, case.data)))
-    entry = _Entry(label, worker)
-    worker.describe()  # data are made before the clock starts
-    entry.first = entry.measure(case.calls[0], limit)
-    if entry.first is not None and entry.first < _COLD:
-        entry.first = entry.measure(case.calls[0], limit)
-    if entry.worker is not None and case.check is not None:
-        entry.value = worker.check(case.check)
-    return entry
-
-
-def _fastest(label: str, specs: tuple[Spec, ...], case: Case, budget: float, stack: ExitStack) -> _Entry:
-    """The quickest of the solvers by one run each; the others end up in its notes."""
-    entries: list[_Entry] = []
+def _near(entries: list[_Entry], case: Case, budget: float) -> list[_Entry]:
+    """The solvers that may be the fastest, by one run each, and of those that never end the most patient."""
     limit = budget
-    for spec in specs:
-        name = f"{label} {spec.options.get('solver', '')}".strip()
-        entries.append(_enter(name, spec, case, limit, stack))
-        if entries[-1].first is not None:
-            limit = min(limit, _PATIENCE * entries[-1].first + 1.0)
-    best = min(entries, key=lambda entry: (entry.first is None, entry.first or -(entry.limit or 0.0)))
     for entry in entries:
-        if entry is not best:
-            entry.stop("" if entry.first is None else f"{entry.first:.3g} s")
-            best.notes.append(f"{entry.label.removeprefix(label).strip()} {''.join(entry.notes)}")
-    return best
+        entry.begin(case.calls[0], limit, case.check)
+        if entry.first is not None:
+            limit = min(limit, _PATIENCE * entry.first + 1.0)
+    done = [entry for entry in entries if entry.first is not None]
+    if not done:
+        return [max(entries, key=lambda entry: entry.limit or 0.0)]
+    fastest = min(entry.first for entry in done)
+    return [entry for entry in done if entry.first <= _PATIENCE * fastest]
+
+
+def _fastest(entries: list[_Entry], near: list[_Entry]) -> tuple[_Entry, list[str]]:
+    """The one with the smallest median, and a note on each of the others."""
+    best = min(near, key=lambda entry: entry.median or math.inf)
+    said = {entry.label: "".join(entry.notes) if entry.first is None else f"{entry.median:.3g} s"
+            for entry in entries if entry is not best}
+    return best, [f"{label.split()[-1]} {text}" for label, text in said.items()]
 
 
 def _take_turns(entries: list[_Entry], call: str, repeats: int, budget: float) -> None:
     """Measure `call` up to `repeats` times for each, one after the other: a slow moment hits all of them.
 
-    The first call of all pays for caches and threads. It counts only where it took so much of the budget that
-    it stays the only one.
+    The first call of all counts only where it took so much of the budget that it stays the only one.
     """
     for repeat in range(repeats):
         turn = repeat % len(entries)
@@ -116,38 +109,42 @@ def _take_turns(entries: list[_Entry], call: str, repeats: int, budget: float) -
                 entry.seconds += [] if seconds is None else [seconds]
 
 
-def run_case(case: Case, repeats: int, budget: float) -> list[dict[str, Any]]:
+def run_case(case: Case, workers: Workers, repeats: int, budget: float) -> list[dict[str, Any]]:
     """One row for each pair and call; none where the data are not there.
 
     A call that takes longer than `budget` seconds is stopped; one that takes more than half is made once.
     """
-    with ExitStack() as stack:
-        square = Spec("benchmarks.worker", "SquareProduct")
-        reference = stack.enter_context(closing(Worker(square, case.data)))
-        about = reference.describe()
-        if about is None:
-            return []
-        ours = {label: _enter(label, spec, case, budget, stack)
-                for label, spec in case.ours.items()}
-        peers = {label: _fastest(label, specs, case, budget, stack) for label, specs in case.peers.items()}
-        product = None
-        if case.product_rate:
-            product = _Entry("product", reference, first=reference.seconds("fit", budget))
-        entries = [*ours.values(), *peers.values(), *([] if product is None else [product])]
-        rows = []
-        for call in case.calls:
-            if call != case.calls[0]:
-                for entry in entries:
-                    entry.first, entry.seconds = entry.measure(call, budget), []
-            _take_turns(entries, call, repeats, budget)
-            rate = SquareProduct.flops / product.median if product is not None and product.median else None
-            rows += [_row(case, call, about, ours[mine], peers[theirs], target, rate)
-                     for mine, theirs, target in case.versus]
-        return rows
+    def entry(label: str, spec: Spec) -> _Entry:
+        return _Entry(label, spec, workers.worker(spec, case.data))
+
+    product = entry("product", Spec("benchmarks.worker", "SquareProduct"))
+    data = product.worker.describe()
+    if data is None:
+        return []
+    ours = {label: entry(label, spec) for label, spec in case.ours.items()}
+    for own in ours.values():
+        own.begin(case.calls[0], budget, case.check)
+    peers = {label: [entry(f"{label} {spec.options.get('solver', '')}".strip(), spec) for spec in specs]
+             for label, specs in case.peers.items()}
+    near = {label: _near(tried, case, budget) for label, tried in peers.items()}
+    entries = [*ours.values(), *itertools.chain(*near.values())]
+    if case.product_rate:
+        product.begin("fit", budget, None)
+        entries.append(product)
+    rows = []
+    for call in case.calls:
+        if call != case.calls[0]:
+            for each in entries:
+                each.begin(call, budget, None)
+        _take_turns(entries, call, repeats, budget)
+        rate = SquareProduct.flops / product.median if product.median else None
+        rows += [_row(case, call, data, ours[mine], *_fastest(peers[theirs], near[theirs]), target, rate)
+                 for mine, theirs, target in case.versus]
+    return rows
 
 
-def _row(case: Case, call: str, data: dict[str, Any], ours: _Entry, peer: _Entry, target: float,
-         rate: float | None) -> dict[str, Any]:
+def _row(case: Case, call: str, data: dict[str, Any], ours: _Entry, peer: _Entry, others: list[str],
+         target: float, rate: float | None) -> dict[str, Any]:
     """The ratio of a pair; `reason` tells why it does not count, `at_least` that the peer never finished."""
     rows, features = data["shape"]
     at_least = peer.first is None and peer.limit is not None
@@ -168,4 +165,4 @@ def _row(case: Case, call: str, data: dict[str, Any], ours: _Entry, peer: _Entry
             "ours": ours.label, "peer": peer.label, "seconds": ours.median, "spread": ours.spread,
             "peer_seconds": peer.median, "peer_spread": peer.spread, "at_least": at_least, "ratio": ratio,
             "target": target, "met": reason is None and ratio is not None and ratio >= target,
-            "reason": reason, "excess": excess, "product_share": share, "notes": peer.notes}
+            "reason": reason, "excess": excess, "product_share": share, "notes": others}

@@ -1,10 +1,9 @@
-"""A model in a process of its own, so that models take turns with undisturbed threads and can be stopped.
+"""Each library in a process of its own, so that models take turns undisturbed and can be stopped.
 
 Threads of one library slow down those of another in the same process (each BLAS has its own pool, and idle
 workers spin); a fit that takes too long can be ended only from outside.
 """
 
-import contextlib
 import functools
 import gc
 import importlib
@@ -15,10 +14,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
@@ -64,34 +63,43 @@ class BrokenError(Exception):
 
 
 class Worker:
-    """One process with one model on one data set."""
+    """A process with one data set, started when first needed and again after it had to be ended."""
 
-    def __init__(self, spec: Spec, data: Callable[[], Dataset | None]) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork of threaded libraries may hang
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, spec, data), daemon=True)
-        self._process.start()
-        theirs.close()
+    def __init__(self, data: Callable[[], Dataset | None]) -> None:
+        self._data = data
+        self._process: BaseProcess | None = None
 
     def describe(self) -> dict[str, Any] | None:
         """Shape and kind of the data; None where they are not there."""
-        return self._ask(("describe", None), None)
+        return self._ask(None, "describe")
 
-    def seconds(self, call: str, limit: float) -> float:
-        """Seconds of one `call`: ``fit``, ``fit + predict``, or a method of the fitted model."""
+    def seconds(self, spec: Spec, call: str, limit: float) -> float:
+        """Seconds of one `call`: ``fit``, ``fit + predict``, or a method of the last fitted model."""
+        self._ask(None, "prepare", spec)
         time.sleep(_BETWEEN_TURNS)
-        return float(self._ask(("seconds", call), limit))
+        return float(self._ask(limit, "seconds", spec, call))
 
-    def check(self, name: str) -> float:
-        """What the fitted model is worth, by one of `CHECKS`."""
-        return float(self._ask(("check", name), None))
+    def check(self, spec: Spec, name: str) -> float:
+        """What the model that was fitted last is worth, by one of `CHECKS`."""
+        return float(self._ask(None, "check", spec, name))
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
 
-    def _ask(self, question: tuple[str, Any], limit: float | None) -> Any:
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork of threaded libraries may hang
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._data), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def _ask(self, limit: float | None, *question: Any) -> Any:
+        if self._process is None:
+            self._start()
         try:
             self._pipe.send(question)
             if not self._pipe.poll(limit):
@@ -99,62 +107,85 @@ class Worker:
                 raise TooSlowError(f"> {limit:.3g} s")
             done, answer = self._pipe.recv()
         except (EOFError, ConnectionError):
-            raise BrokenError("its process died") from None
+            self.close()
+            raise BrokenError("the process died") from None
         if not done:
             raise BrokenError(answer)
         return answer
 
 
 class _Bench:
-    """What the process holds: data, and the model fitted last."""
+    """What the process holds: data, and of each kind the model that was fitted last."""
 
-    def __init__(self, spec: Spec, data: Dataset | None) -> None:
-        self.spec, self.data, self.model = spec, data, None
+    def __init__(self, data: Dataset | None) -> None:
+        self.data = data
+        self.models: dict[str, Any] = {}
 
-    def describe(self, _: None) -> dict[str, Any] | None:
+    def describe(self) -> dict[str, Any] | None:
         if self.data is None:
             return None
         X, y = self.data.X, self.data.y
-        return {"shape": X.shape, "classes": len(np.unique(y)), "sparse": sparse.issparse(X),
-                "about": self.data.about}
+        return {"shape": X.shape, "classes": len(np.unique(y)), "about": self.data.about}
 
-    def seconds(self, call: str) -> float:
-        if not call.startswith("fit") and self.model is None:
-            self._do("fit")
+    def prepare(self, spec: Spec) -> None:
+        """Import what the model needs: that is not what its calls take."""
+        spec.make()
+
+    def seconds(self, spec: Spec, call: str) -> float:
+        if not call.startswith("fit") and repr(spec) not in self.models:
+            self._do(spec, "fit")
         gc.collect()
-        first = self._clock(call, 1)
-        return first if first >= _SHORTEST else self._clock(call, math.ceil(_SHORTEST / first))
+        first = self._clock(spec, call, 1)
+        return first if first >= _SHORTEST else self._clock(spec, call, math.ceil(_SHORTEST / first))
 
-    def check(self, name: str) -> float:
-        return CHECKS[name].value(self.model, self.data.X, self.data.y)
+    def check(self, spec: Spec, name: str) -> float:
+        return CHECKS[name].value(self.models[repr(spec)], self.data.X, self.data.y)
 
-    def _clock(self, call: str, times: int) -> float:
+    def _clock(self, spec: Spec, call: str, times: int) -> float:
         start = time.perf_counter()
         for _ in range(times):
-            self._do(call)
+            self._do(spec, call)
         return (time.perf_counter() - start) / times
 
-    def _do(self, call: str) -> None:
+    def _do(self, spec: Spec, call: str) -> None:
         if not call.startswith("fit"):
-            getattr(self.model, call)(self.data.X)
+            getattr(self.models[repr(spec)], call)(self.data.X)
             return
-        self.model = self.spec.make()
-        self.model.fit(self.data.X, self.data.y)
+        model = spec.make()
+        model.fit(self.data.X, self.data.y)
         if call == "fit + predict":
-            self.model.predict(self.data.X)
+            model.predict(self.data.X)
+        self.models[repr(spec)] = model
 
 
-def _serve(pipe: Connection, spec: Spec, data: Callable[[], Dataset | None]) -> None:
+def _serve(pipe: Connection, data: Callable[[], Dataset | None]) -> None:
     warnings.simplefilter("ignore")  # an iteration limit that was reached shows in the objective
-    with contextlib.suppress(Exception):  # imports before the clock starts; a call tells what is wrong
-        spec.make()
-    bench = _Bench(spec, data())
+    bench = _Bench(data())
     while True:
         try:
-            question, argument = pipe.recv()
+            question, *arguments = pipe.recv()
         except EOFError:
             return
         try:
-            pipe.send((True, getattr(bench, question)(argument)))
+            pipe.send((True, getattr(bench, question)(*arguments)))
         except Exception as problem:  # anything a library raises is an answer, not an end
             pipe.send((False, f"{type(problem).__name__}: {problem}"))
+
+
+class Workers:
+    """The processes of one data set, one for each library; another data set ends them."""
+
+    def __init__(self) -> None:
+        self._data: Callable[[], Dataset | None] | None = None
+        self._workers: dict[str, Worker] = {}
+
+    def worker(self, spec: Spec, data: Callable[[], Dataset | None]) -> Worker:
+        if data is not self._data:
+            self.close()
+            self._data = data
+        return self._workers.setdefault(spec.module.partition(".")[0], Worker(data))
+
+    def close(self) -> None:
+        for worker in self._workers.values():
+            worker.close()
+        self._workers = {}
