@@ -117,18 +117,18 @@ def run_case(case: Case, workers: Workers, repeats: int, budget: float) -> list[
     def entry(label: str, spec: Spec) -> _Entry:
         return _Entry(label, spec, workers.worker(spec, case.data))
 
-    product = entry("product", Spec("benchmarks.worker", "SquareProduct"))
-    data = product.worker.describe()
+    ours = {label: entry(label, spec) for label, spec in case.ours.items()}
+    data = next(iter(ours.values())).worker.describe()
     if data is None:
         return []
-    ours = {label: entry(label, spec) for label, spec in case.ours.items()}
     for own in ours.values():
         own.begin(case.calls[0], budget, case.check)
     peers = {label: [entry(f"{label} {spec.options.get('solver', '')}".strip(), spec) for spec in specs]
              for label, specs in case.peers.items()}
     near = {label: _near(tried, case, budget) for label, tried in peers.items()}
     entries = [*ours.values(), *itertools.chain(*near.values())]
-    if case.product_rate:
+    product = entry("product", Spec("benchmarks.worker", "SquareProduct")) if case.product_rate else None
+    if product is not None:
         product.begin("fit", budget, None)
         entries.append(product)
     rows = []
@@ -137,7 +137,7 @@ def run_case(case: Case, workers: Workers, repeats: int, budget: float) -> list[
             for each in entries:
                 each.begin(call, budget, None)
         _take_turns(entries, call, repeats, budget)
-        rate = SquareProduct.flops / product.median if product.median else None
+        rate = SquareProduct.flops / product.median if product is not None and product.median else None
         rows += [_row(case, call, data, ours[mine], *_fastest(peers[theirs], near[theirs]), target, rate)
                  for mine, theirs, target in case.versus]
     return rows
