@@ -49,12 +49,14 @@ class _Source:
     features: int
     classes: int
     sparse: bool = False
+    full_rank: bool = False  # in each class, as quadratic discriminants need it
 
 
 def _sources(folder: Path | None, quick: bool) -> list[_Source]:
     shrink = 10 if quick else 1
     found = [_Source(f"dense {dtype}, {classes} classes",
-                     partial(datasets.dense, 200_000 // shrink, 100, classes, dtype), 100, classes)
+                     partial(datasets.dense, 200_000 // shrink, 100, classes, dtype), 100, classes,
+                     full_rank=True)
              for dtype in ("float64", "float32") for classes in (2, 10)]
     found.append(_Source("dense wide float32, 10 classes",
                          partial(datasets.dense, 60_000 // shrink, 784, 10, "float32"), 784, 10))
@@ -124,14 +126,15 @@ def prediction_cases(folder: Path | None, quick: bool) -> list[Case]:
     """Labels and probabilities of fitted models; how well the peer was fitted does not matter for them."""
     cases = []
     for source in _sources(folder, quick):
-        for name, both, dense_only, options in (
-                ("LogisticRegression", True, False, {"max_iter": 20}), ("RidgeClassifier", False, False, {}),
-                ("LinearDiscriminantAnalysis", True, True, {}),
-                ("QuadraticDiscriminantAnalysis", True, True, {})):
-            if not (dense_only and source.sparse):
+        for name, applies, probabilities, options in (
+                ("LogisticRegression", True, True, {"max_iter": 20}),
+                ("RidgeClassifier", True, False, {}),
+                ("LinearDiscriminantAnalysis", not source.sparse, True, {}),
+                ("QuadraticDiscriminantAnalysis", source.full_rank, True, {})):
+            if applies:
                 cases.append(Case(f"{source.name}: {name}", source.data, {name: _ours(name)},
                                   {PEER: (_peer(name, **options),)}, ((name, PEER, 1.0),),
-                                  calls=("predict", "predict_proba") if both else ("predict",)))
+                                  calls=("predict", "predict_proba") if probabilities else ("predict",)))
     return cases
 
 

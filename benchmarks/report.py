@@ -96,17 +96,18 @@ def _table(title: str, caption: str, left: Iterable[str], right: Iterable[str]) 
 def contest_table(rows: Rows, title: str) -> Table:
     rated = any(row["product_share"] is not None for row in rows)
     table = _table(title, "seconds: median ± range over repeats; × = peer's / ours, > where the peer was "
-                   "stopped; value = how much worse ours is than the peer's, of objective or training error"
+                   "stopped; × best = of the shortest times; value = how much worse ours is than the peer's, of objective or training error"
                    + ("; rate = share of the machine's matrix-product rate" if rated else ""),
                    ("data", "ours", "peer"),
-                   ("seconds", "peer's", "×", "promised", "value", *(("rate",) if rated else ()), "notes"))
+                   ("seconds", "peer's", "×", "× best", "promised", "value", *(("rate",) if rated else ()), "notes"))
     for row in rows:
         call = "" if row["call"] == "fit" else f", {row['call']}"
         share = "–" if row["product_share"] is None else f"{row['product_share']:.0%}"
         table.add_row(f"{row['case'].partition(':')[0]} ({row['size']})", row["ours"] + call, row["peer"],
                       _seconds(row["seconds"], row["spread"]),
                       (">" if row["at_least"] else "") + _seconds(row["peer_seconds"], row["peer_spread"]),
-                      (">" if row["at_least"] else "") + _times(row["ratio"]), _promised(row),
+                      (">" if row["at_least"] else "") + _times(row["ratio"]),
+                      _times(row["best_ratio"]), _promised(row),
                       "–" if row["excess"] is None else f"{row['excess']:+.0e}",
                       *((share,) if rated else ()), row["reason"] or "; ".join(row["notes"]))
     return table

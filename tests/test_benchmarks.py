@@ -86,6 +86,7 @@ def test_a_contest_gives_a_row_for_each_pair_and_the_tables_show_it(workers, tmp
     assert "none such" in row["notes"][0]
     assert row["reason"] is None
     assert row["ratio"] == row["peer_seconds"] / row["seconds"]
+    assert row["best_ratio"] > 0
     assert abs(row["excess"]) < 1e-9
     assert not row["met"]
     assert report.contest_table([row], "tiny").row_count == 1
