@@ -96,10 +96,12 @@ def _table(title: str, caption: str, left: Iterable[str], right: Iterable[str]) 
 def contest_table(rows: Rows, title: str) -> Table:
     rated = any(row["product_share"] is not None for row in rows)
     table = _table(title, "seconds: median ± range over repeats; × = peer's / ours, > where the peer was "
-                   "stopped; × best = of the shortest times; value = how much worse ours is than the peer's, of objective or training error"
+                   "stopped; × best = of the shortest times; "
+                   "value = how much worse ours is than the peer's, of objective or training error"
                    + ("; rate = share of the machine's matrix-product rate" if rated else ""),
                    ("data", "ours", "peer"),
-                   ("seconds", "peer's", "×", "× best", "promised", "value", *(("rate",) if rated else ()), "notes"))
+                   ("seconds", "peer's", "×", "× best", "promised", "value",
+                    *(("rate",) if rated else ()), "notes"))
     for row in rows:
         call = "" if row["call"] == "fit" else f", {row['call']}"
         share = "–" if row["product_share"] is None else f"{row['product_share']:.0%}"
