@@ -58,19 +58,36 @@ def text_like(rows: int, features: int, classes: int, columns: str, entries: int
     return Dataset(X, y, describe(X, classes, f"text-like ({columns})"))
 
 
-def real(folder: Path | None, name: str, prepare: Callable[[Any], Any] | None = None) -> Dataset | None:
-    """Training rows of a stored data set, or None where the folder does not have it."""
+def real(folder: Path | None, name: str, prepare: Callable[[Any], Any] | None = None,
+         every: int = 1) -> Dataset | None:
+    """Training rows of a stored data set, each or one in `every`; None where the folder does not have it."""
     path = folder / f"{name}.npz" if folder is not None else None
     if path is None or not path.exists():
         return None
     with np.load(path) as stored:
         if "X" in stored:
             X, y = stored["X"], stored["y"]
+        elif "Xtr" in stored:
+            X, y = stored["Xtr"], stored["ytr"]
         else:
             parts = tuple(stored[f"Xtr_{part}"] for part in ("data", "indices", "indptr"))
             X, y = sparse.csr_matrix(parts, shape=tuple(stored["Xtr_shape"])), stored["ytr"]
     X = X if prepare is None else prepare(X)
+    X, y = (X, y) if every == 1 else (X[::every].copy(), y[::every].copy())
     return Dataset(X, y, describe(X, len(np.unique(y)), name))
+
+
+def bundled(name: str) -> Dataset:
+    """One of scikit-learn's small data sets."""
+    import sklearn.datasets
+
+    X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+    return Dataset(X, y, describe(X, len(np.unique(y)), name))
+
+
+def bytes_to_unit(X: np.ndarray) -> np.ndarray:
+    """Grey values 0..255 as 0..1, in single precision."""
+    return X.astype(np.float32, copy=False) / np.float32(255)
 
 
 def standardised(X: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 import os
 import platform
 import sys
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -17,8 +18,9 @@ def describe() -> dict[str, str]:
         "system": platform.platform(),
         "python": sys.version.split()[0],
     }
-    for package in ("separatrix", "scikit-learn", "numpy", "scipy"):
-        found[package] = version(package)
+    for package in ("separatrix", "scikit-learn", "scikit-learn-intelex", "numpy", "scipy"):
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
     return found
 
 

@@ -1,6 +1,8 @@
 """Results as tables in the terminal, as JSON and as a picture."""
 
 import json
+import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,96 +38,130 @@ def passes_table(rows: Rows, title: str) -> Table:
 def _promised(row: dict[str, Any]) -> str:
     if row["target"] is None:
         return ""
-    return f"{row['target']:g} {'✓' if (row['ratio'] or 0) >= row['target'] else '✗'}"
+    met = row.get("met", (row["ratio"] or 0) >= row["target"])
+    return f"{row['target']:g} {'✓' if met else '✗'}"
 
 
 def _times(ratio: float | None) -> str:
     return "–" if ratio is None else f"{ratio:.2f}"
 
 
-def startup_table(rows: Rows) -> Table:
-    table = Table(title="First fit on iris in a fresh process",
-                  caption="whole process, median; × = scikit-learn / this")
-    table.add_column("program")
-    for heading in ("seconds", "±", "×"):
-        table.add_column(heading, justify="right")
+def sorted_rows(rows: Rows) -> Rows:
+    """What is not met first, and there the farthest from its target."""
+    return sorted(rows, key=lambda row: (row["met"], (row.get("ratio") or 0.0) / (row["target"] or 1.0)))
+
+
+def one_line(name: str, rows: Rows) -> str:
+    """What a case came to, for the log of a long run."""
+    if not rows:
+        return f"{name}: left out, its data are not in --data"
+    return f"{name}: " + ", ".join(row.get("reason") or f"{_times(row['ratio'])}×" for row in rows)
+
+
+def summary(rows: Rows, mean_target: float, smallest_target: float) -> list[str]:
+    """Geometric mean and smallest of the ratios to the better peer of each case, against the targets."""
+    worst: dict[str, Any] = {}
     for row in rows:
-        table.add_row(row["model"], f"{row['seconds']:.3f}", f"{row['spread']:.3f}", f"{row['ratio']:.2f}")
+        if row["case"] not in worst or _counts(row) < _counts(worst[row["case"]]):
+            worst[row["case"]] = row
+    counted = [row for row in worst.values() if row["reason"] is None]
+    if not counted:
+        return ["no case is comparable"]
+    mean = statistics.geometric_mean(row["ratio"] for row in counted)
+    smallest = min(counted, key=lambda row: row["ratio"])
+    left_out = f", {len(worst) - len(counted)} not comparable" if len(worst) > len(counted) else ""
+
+    def line(text: str, value: float, target: float) -> str:
+        return f"{text}: {value:.2f}×, target {target:g}: {'met' if value >= target else 'NOT met'}"
+
+    return [line(f"geometric mean over {len(counted)} cases{left_out}, to the better peer of each", mean,
+                 mean_target),
+            line(f"smallest, {smallest['case']} to {smallest['peer']}", smallest["ratio"], smallest_target)]
+
+
+def _counts(row: dict[str, Any]) -> float:
+    """Order of the peers of a case: one that is not comparable decides, then the fastest."""
+    return -1.0 if row["reason"] is not None else row["ratio"]
+
+
+def _table(title: str, caption: str, left: Iterable[str], right: Iterable[str]) -> Table:
+    table = Table(title=title, caption=caption)
+    for heading in left:
+        table.add_column(heading)
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def contest_table(rows: Rows, title: str) -> Table:
+    rated = any(row["product_share"] is not None for row in rows)
+    table = _table(title, "seconds: median ± range over repeats; × = peer's / ours, > where the peer was "
+                   "stopped; × best = of the shortest times; "
+                   "value = how much worse ours is than the peer's, of objective or training error"
+                   + ("; rate = share of the machine's matrix-product rate" if rated else ""),
+                   ("data", "ours", "peer"),
+                   ("seconds", "peer's", "×", "× best", "promised", "value",
+                    *(("rate",) if rated else ()), "notes"))
+    for row in rows:
+        call = "" if row["call"] == "fit" else f", {row['call']}"
+        share = "–" if row["product_share"] is None else f"{row['product_share']:.0%}"
+        table.add_row(f"{row['case'].partition(':')[0]} ({row['size']})", row["ours"] + call, row["peer"],
+                      _seconds(row["seconds"], row["spread"]),
+                      (">" if row["at_least"] else "") + _seconds(row["peer_seconds"], row["peer_spread"]),
+                      (">" if row["at_least"] else "") + _times(row["ratio"]),
+                      _times(row["best_ratio"]), _promised(row),
+                      "–" if row["excess"] is None else f"{row['excess']:+.0e}",
+                      *((share,) if rated else ()), row["reason"] or "; ".join(row["notes"]))
+    return table
+
+
+def _seconds(value: float | None, spread: float) -> str:
+    return "–" if value is None else f"{value:.3g} ± {spread:.1g}"
+
+
+def startup_table(rows: Rows) -> Table:
+    bare = f"; import numpy alone takes {rows[0]['numpy_seconds']:.3f}" if rows else ""
+    table = _table("First fit on iris in a fresh process",
+                   f"seconds of the whole process, median ± range{bare}",
+                   ("ours", "peer"), ("seconds", "peer's", "×", "promised"))
+    for row in rows:
+        table.add_row(row["model"], row["peer"], _seconds(row["seconds"], row["spread"]),
+                      _seconds(row["peer_seconds"], row["peer_spread"]), _times(row["ratio"]), _promised(row))
     return table
 
 
 def memory_table(rows: Rows) -> Table:
-    table = Table(title="Growth of peak memory during fit", caption="share = growth / size of the input")
-    for heading in ("data", "model"):
-        table.add_column(heading)
-    for heading in ("input MB", "growth MB", "share"):
-        table.add_column(heading, justify="right")
+    table = _table("Growth of peak memory during fit", "share = growth / size of the input",
+                   ("data", "model"), ("input MB", "growth MB", "share", "promised MB"))
     for row in rows:
+        mark = "✓" if row["met"] else "✗"
+        promised = "" if row["target"] is None else f"< {row['target'] / 1e6:,.0f} {mark}"
         table.add_row(row["case"], row["model"], f"{row['input'] / 1e6:,.0f}", f"{row['growth'] / 1e6:,.1f}",
-                      f"{row['share']:.1%}")
+                      f"{row['share']:.1%}", promised)
     return table
 
 
-def save(folder: Path, results: dict[str, Any]) -> list[Path]:
-    """Write ``benchmarks.json`` and, where speeds were measured, ``benchmarks.png``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "benchmarks.json"]
-    written[0].write_text(json.dumps(results, indent=1) + "\n")
-    bars = _bars(results)
-    if bars:
-        written.append(folder / "benchmarks.png")
-        _draw(written[1], bars, results["machine"])
-    return written
+def save(path: Path, results: dict[str, Any]) -> list[Path]:
+    """Write results as JSON and, where speeds were measured, a picture beside it."""
+    file = path if path.suffix == ".json" else path / "benchmarks.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    bars = bars_of(results)
+    if not bars:
+        return [file]
+    from benchmarks.picture import draw
+
+    draw(file.with_suffix(".png"), bars, results["machine"])
+    return [file, file.with_suffix(".png")]
 
 
-def _bars(results: dict[str, Any]) -> list[tuple[str, str, float, float | None]]:
+def bars_of(results: dict[str, Any]) -> list[tuple[str, str, float, float | None]]:
     """(group, label, ratio, promise) of everything of ours that has a ratio of times."""
     bars = []
     for family in results["families"].values():
-        bars += [(row["case"], row["model"], row["ratio"], row["target"])
-                 for row in family if not row["is_peer"] and row["ratio"] is not None]
-    bars += [(row["case"], "process", row["ratio"], 1.0) for row in results.get("import", ())
-             if row["model"] == "separatrix"]
-    return bars
-
-
-def _draw(path: Path, bars: list[tuple[str, str, float, float | None]], machine: dict[str, str]) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    models = list(dict.fromkeys(label for _, label, _, _ in bars))
-    palette = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-    colours = {label: palette[index % len(palette)] for index, label in enumerate(models)}
-    height = 0.0
-    places, ticks, previous = [], [], None
-    for group, *_ in bars:
-        if group != previous:
-            height += 0.6
-            ticks.append((height, group))
-            previous = group
-        places.append(height)
-        height += 1.0
-    figure = Figure(figsize=(9.0, 1.3 + 0.2 * height), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    ax = figure.subplots()
-    for place, (_, label, ratio, promise) in zip(places, bars, strict=True):
-        ax.barh(place, ratio - 1.0, left=1.0, height=0.85, color=colours[label])
-        ax.text(max(ratio, 1.0) * 1.04, place, f"{ratio:.1f}", va="center", fontsize=7)
-        if promise is not None and promise > 1:
-            ax.plot([promise, promise], [place - 0.5, place + 0.5], color="#222222", linewidth=1.0)
-    ax.axvline(1.0, color="#222222", linewidth=0.8)
-    ax.set_xscale("log")
-    ratios = [ratio for _, _, ratio, _ in bars]
-    ax.set_xlim(max(min([0.8, *ratios]) * 0.9, 0.05), max(6.0, *ratios) * 1.4)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_ylim(height + 0.2, -0.4)
-    ax.set_yticks([place for place, _ in ticks], [group for _, group in ticks], fontsize=8)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
-    ax.set_xlabel(f"times as fast as scikit-learn {machine['scikit-learn']} (per pass; | = promised)")
-    handles = [ax.barh(0, 0, color=colours[label], label=label) for label in models]
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8)
-    about = f"{machine['cpu']}, {machine['cores']} cores, {machine['instruction set']}"
-    ax.set_title(about, fontsize=8, loc="left")
-    figure.savefig(path)
+        for row in family:
+            if row["ratio"] is not None and not row.get("is_peer"):
+                label = row["model"] if "model" in row else f"{row['ours']} {row['call']} / {row['peer']}"
+                bars.append((row["case"].partition(":")[0], label, row["ratio"], row["target"]))
+    bars += [(row["case"], row["model"], row["ratio"], row["target"]) for row in results.get("import", ())]
+    return sorted(bars, key=lambda bar: bar[0])
