@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LOSSES", "Loss", "get_loss"]
+__all__ = ["LOSSES", "Loss", "get_loss", "softmax"]
 
 Values = Any
 """An array of the precision and shape of the argument, or a NumPy scalar where that is a scalar."""
@@ -456,3 +456,18 @@ def get_loss(name: str) -> Loss:
         return LOSSES[name]
     except (KeyError, TypeError):
         raise ValueError(f"unknown loss {name!r}; choose one of {', '.join(LOSSES)}") from None
+
+
+def softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    """Turn rows of scores into probabilities ``e^{f_k} / Σ_l e^{f_l}``, in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> softmax(np.array([[1e4, 1e4], [0.0, -1e4]])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores

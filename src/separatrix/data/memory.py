@@ -95,7 +95,8 @@ class CsrView(DataView):
             and bool(np.all(indptr[1:] >= indptr[:-1]))
         )
         if sound and indices.shape[0]:
-            sound = int(indices.min()) >= 0 and int(indices.max()) < self.shape[1]
+            # Read as unsigned, a negative index is a huge one.
+            sound = int(indices.view(indices.dtype.str.replace("i", "u")).max()) < self.shape[1]
         if not sound:
             raise ValueError(
                 "X is a damaged CSR matrix: its indptr must rise from 0 to the number of stored values and "

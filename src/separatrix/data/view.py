@@ -25,6 +25,8 @@ Total = TypeVar("Total")
 BLOCK_BYTES = 4 << 20
 #: Most groups of blocks that are summed side by side, and most bytes of all their totals.
 _GROUPS, _TOTAL_BYTES = 16, 64 << 20
+#: Multiply-adds up to which blocks and threads cost more than they gain.
+_SERIAL = 1 << 22
 #: Bytes of the rows of one symmetric product.
 _GRAM_BYTES = 1 << 20
 
@@ -133,18 +135,25 @@ class DataView(ABC):
     def scores(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """Return ``X Wᵀ + b``, of shape (rows, rows of W)."""
         out = np.empty((self.shape[0], coef.shape[0]), dtype=np.result_type(self.dtype, coef.dtype))
+        work = self.shape[0] * self.row_elements * coef.shape[0]
+        parts = self.parts() if work > _SERIAL else [slice(0, self.shape[0])]
+        # A sparse product would copy the weights into this order for each block.
+        by_feature = np.ascontiguousarray(coef.T) if self.sparse else coef.T
 
-        def write(_: None, rows: slice, block: Any) -> None:
-            out[rows] = block @ coef.T + intercept
+        def write(number: int) -> None:
+            rows = parts[number]
+            block = self.read(rows)
+            if self.sparse and out.shape[1] == 1:
+                out[rows, 0] = block @ by_feature[:, 0]
+            elif self.sparse or out.dtype != block.dtype:
+                out[rows] = block @ by_feature
+            else:
+                np.matmul(block, by_feature, out=out[rows])
+            out[rows] += intercept
 
-        parts = self.parts()
-        if len(parts) == 1:
-            with single_threaded(self.shape[0] * coef.size):
-                write(None, parts[0], self.read(parts[0]))
-        else:
-            with single_threaded(np.inf):
-                for _ in in_threads(lambda k: write(None, parts[k], self.read(parts[k])), len(parts)):
-                    pass
+        with single_threaded(work):
+            for _ in in_threads(write, len(parts)):
+                pass
         return out
 
     def transposed(self, R: Array) -> Array:

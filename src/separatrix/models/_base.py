@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
-from separatrix.models._validation import check_samples, number_labels, view_samples
+from separatrix.models._validation import check_samples, number_labels, score_samples, view_samples
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
@@ -88,6 +88,10 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):  # type: ignore[
     def _score_columns(self, view: DataView) -> Array:
         raise TypeError(f"{type(self).__name__} has no scores.")
 
+    def _new_scores(self, X: Any) -> Array:
+        """Return the score columns of new samples."""
+        return self._score_columns(view_samples(self, X))
+
     def decision_function(self, X: Any) -> Array:
         """Return the scores ``f(x)`` that decide.
 
@@ -103,7 +107,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):  # type: ignore[
             for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
         """
         check_is_fitted(self)
-        return self._coding.decision(self._score_columns(view_samples(self, X)))
+        return self._coding.decision(self._new_scores(X))
 
     def predict(self, X: Any) -> Array:
         """Return the class of each sample.
@@ -149,6 +153,9 @@ class LinearModel:
 
 class LinearClassifier(LinearModel, IterativeClassifier):
     """A classifier with scores ``f(x) = w·x + b``, and its geometry."""
+
+    def _new_scores(self, X: Any) -> Array:
+        return score_samples(self, X, self._score_columns)
 
     def _boundaries(self) -> tuple[Array, Array, Array]:
         check_is_fitted(self)

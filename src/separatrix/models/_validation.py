@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.data.view import Array, DataView
 
 
-def check_samples(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> tuple[Any, Any]:
+def check_samples(
+    estimator: Any, X: Any, y: Any = None, *, reset: bool, finite: bool = True
+) -> tuple[Any, Any]:
     """Return ``X`` as a numeric array or CSR matrix, not copied where it is one, and ``y``.
 
     Parameters
@@ -27,6 +30,8 @@ def check_samples(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> tupl
         Labels; None where none are needed.
     reset : bool
         Whether this is a fit.
+    finite : bool
+        Whether to look for NaN and infinity here.
     """
     arguments: dict[str, Any] = {} if y is None else {"y": y}
     try:
@@ -51,7 +56,8 @@ def check_samples(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> tupl
     X, y = (checked, None) if y is None else checked
     if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
-    _check_finite(estimator, X)
+    if finite:
+        _check_finite(estimator, X)
     return X, y
 
 
@@ -104,6 +110,20 @@ def view_samples(estimator: Any, X: Any) -> DenseView | CsrView:
     """Return a view of new samples, checked against those of the fit."""
     X, _ = check_samples(estimator, X, reset=False)
     return view_of(X)
+
+
+def score_samples(estimator: Any, X: Any, scores: Callable[[DataView], Array]) -> Array:
+    """Return the scores of new samples, checked against those of the fit.
+
+    NaN and infinity show in the scores, which are fewer than the values: only then they are looked for.
+    """
+    X, _ = check_samples(estimator, X, reset=False, finite=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = scores(view_of(X))
+        sound = np.isfinite(np.sum(found))
+    if not sound:
+        _check_finite(estimator, X)
+    return found
 
 
 def _shown(label: Any) -> str:

@@ -16,7 +16,13 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
-from separatrix.models._validation import check_samples, encode_labels, sample_weights, view_samples
+from separatrix.models._validation import (
+    check_samples,
+    encode_labels,
+    sample_weights,
+    score_samples,
+    view_samples,
+)
 from separatrix.multiclass import Coding
 from separatrix.problem import Result
 from separatrix.solvers._loop import run
@@ -482,7 +488,7 @@ class RidgeClassifier(_LeastSquares):
         """
         check_is_fitted(self)
         if self.multilabel_:
-            return self._score_columns(view_samples(self, X))
+            return score_samples(self, X, self._score_columns)
         return super().decision_function(X)
 
     def predict(self, X: Any) -> Any:

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -17,9 +17,9 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
-from separatrix.data.threads import at_most, single_threaded
+from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
-from separatrix.losses import LOSSES
+from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
@@ -438,9 +438,13 @@ class LogisticRegression(LinearClassifier):
         check_is_fitted(self)
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
+            both = np.empty((scores.shape[0], 2), dtype=scores.dtype)
+            expit(scores, out=both[:, 1])
+            np.negative(scores, out=scores)
+            expit(scores, out=both[:, 0])
+            return both
         if self.multiclass_ == "joint":
-            return np.asarray(softmax(scores, axis=1))
+            return np.asarray(in_blocks(softmax, scores))
         each = expit(scores)
         totals = each.sum(axis=1, keepdims=True)
         even = np.full_like(each, 1.0 / each.shape[1])

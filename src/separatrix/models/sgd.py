@@ -24,7 +24,7 @@ from separatrix.models._validation import (
     checked_weights,
     encode_labels,
     number_labels,
-    view_samples,
+    score_samples,
 )
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
@@ -530,4 +530,4 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
             Predicted numbers.
         """
         check_is_fitted(self)
-        return np.asarray(self._score_columns(view_samples(self, X))[:, 0])
+        return np.asarray(score_samples(self, X, self._score_columns)[:, 0])

@@ -21,6 +21,7 @@ from scipy.special import expit
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
+from separatrix.losses import softmax
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Smallest eigenvalue, relative to the largest, that a scaled Hessian is given.
@@ -32,9 +33,7 @@ _PIECE_BYTES, _MOST_ENTRIES = 1 << 19, 1 << 20
 def probabilities(objective: SmoothObjective, scores: Array) -> Array:
     """Return the softmax of the scores, or σ of each column's."""
     if objective.codes is None:
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        return np.asarray(p)
+        return softmax(np.array(scores))
     return np.asarray(expit(scores))
 
 

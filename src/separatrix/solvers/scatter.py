@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas
 
 from separatrix.data.view import Array
 from separatrix.solvers.moments import class_moments
@@ -28,15 +27,15 @@ _HUGE = 1e4
 #: Rows that tell whether a shift is needed.
 _SAMPLE = 1000
 #: Bytes of the rows that are multiplied at a time, and rows that are summed in single precision.
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 4 << 20
 _STRETCH = 4096
 
 
 class _Sums:
-    """Sums of weighted products (lower triangle) and of samples by class."""
+    """Sums of weighted products and of samples by class."""
 
     def __init__(self, d: int, n_classes: int) -> None:
-        self.product = np.zeros((d, d), order="F")
+        self.product = np.zeros((d, d))
         self.by_class = np.zeros((n_classes, d))
 
     def __iadd__(self, other: _Sums) -> _Sums:
@@ -88,12 +87,11 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
     work = np.dtype(np.float32 if single else np.float64)
     shift = _shift(p)
     origin = np.zeros(d) if shift is None else shift.astype(work).astype(np.float64)
-    syrk = blas.ssyrk if single else blas.dsyrk
 
     def add(total: _Sums, rows: slice, block: Any) -> _Sums:
         numbers, s = classes[rows], None if p.weights is None else p.weights[rows]
         step = max(256, _PIECE_BYTES // (work.itemsize * max(1, d)))
-        product, summed = (np.zeros((d, d), np.float32, order="F") if single else total.product), 0
+        product, summed = (np.zeros((d, d), np.float32) if single else total.product), 0
         for begin in range(0, block.shape[0], step):
             piece = slice(begin, begin + step)
             Z = block[piece]
@@ -102,7 +100,8 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
             total.by_class += _members(numbers[piece], None if s is None else s[piece], K, work) @ Z
             if s is not None:
                 Z = Z * np.sqrt(s[piece])[:, None].astype(work)
-            product = syrk(1.0, Z.T, beta=1.0, c=product, lower=1, overwrite_c=1)
+            # NumPy sees a matrix times itself and does half the work, and lets other threads run.
+            product += Z.T @ Z
             summed += Z.shape[0]
             if single and summed >= _STRETCH:
                 total.product += product
@@ -113,7 +112,6 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
 
     sums = p.view.fold(lambda: _Sums(d, K), add, 8 * d * d)
     S = sums.product
-    S += np.tril(S, -1).T
     means = np.divide(sums.by_class, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:
@@ -122,10 +120,8 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
             S += p.total * (np.outer(origin, moved) + np.outer(moved, origin))
         return weight, means + origin, np.zeros(d), np.ascontiguousarray(S)
     centre = weight @ means / p.total
-    blas.dsyr(-p.total, centre, a=S, lower=0, overwrite_a=1)
-    blas.dsyr(-p.total, centre, a=S, lower=1, overwrite_a=1)
-    np.einsum("ii->i", S)[:] += p.total * np.square(centre)
-    return weight, means - centre, origin + centre, S.T
+    S -= p.total * np.outer(centre, centre)
+    return weight, means - centre, origin + centre, S
 
 
 def _sparse_statistics(p: Regression, classes: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
