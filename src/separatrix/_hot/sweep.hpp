@@ -302,17 +302,18 @@ double sweep_csr(const Data* data, const Index* indices, const Index* indptr, st
     return value;
 }
 
-// gram += Σ_i weights_i x_i x_iᵀ for sparse rows; only pairs in the order they are stored.
+// Adds to half such that half + halfᵀ is Σ_i weights_i x_i x_iᵀ: each pair of stored values once.
 template <class Data, class Index>
 void gram_csr(const Data* data, const Index* indices, const Index* indptr, std::int64_t n, std::int64_t d,
-              const double* weights, double* gram) {
+              const double* weights, double* half) {
     for (std::int64_t i = 0; i < n; ++i) {
         const double s = weights ? weights[i] : 1.0;
         const std::int64_t end = indptr[i + 1];
         for (std::int64_t p = indptr[i]; p < end; ++p) {
             const double x = s * data[p];
-            double* row = gram + indices[p] * d;
-            for (std::int64_t q = indptr[i]; q < end; ++q) row[indices[q]] += x * data[q];
+            double* row = half + indices[p] * d;
+            row[indices[p]] += 0.5 * x * data[p];
+            for (std::int64_t q = p + 1; q < end; ++q) row[indices[q]] += x * data[q];
         }
     }
 }

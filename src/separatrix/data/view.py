@@ -182,8 +182,7 @@ class DataView(ABC):
                 if far is not None:
                     sums = block.T @ (np.ones(block.shape[0]) if s is None else s)
                     count = block.shape[0] if s is None else float(s.sum())
-                    cross = np.outer(far, sums - 0.5 * count * far)
-                    total -= cross + cross.T
+                    total -= np.outer(far, sums - 0.5 * count * far)
                 return total
             step = max(64, _GRAM_BYTES // (8 * max(1, d)))
             for begin in range(0, block.shape[0], step):
@@ -195,7 +194,8 @@ class DataView(ABC):
                 total += piece.T @ piece
             return total
 
-        return self.fold(lambda: np.zeros((d, d)), add, d * d * 8)
+        sums = self.fold(lambda: np.zeros((d, d)), add, d * d * 8)
+        return sums + sums.T if self.sparse else sums
 
     def row_norms(self) -> Array:
         """Return ``‖x_i‖²`` of every row, in double precision."""

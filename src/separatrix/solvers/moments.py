@@ -206,7 +206,7 @@ def class_moments(
                 _add_dense(total, block[piece].toarray(), numbers[rows][piece], own)
         return total
 
-    if kind == "shared" and d >= _WIDE and not hasattr(view.read(slice(0, 1)), "tocsr"):
+    if kind == "shared" and d >= _WIDE and not view.sparse:
         view = _Coarse(view)
     return view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
 
@@ -297,7 +297,7 @@ class _Coarse(DataView):
     """Another view in larger blocks: every block adds a ``d × d`` matrix to the scatter."""
 
     def __init__(self, view: DataView) -> None:
-        self.view, self.shape, self.dtype = view, view.shape, view.dtype
+        self.view, self.shape, self.dtype, self.sparse = view, view.shape, view.dtype, view.sparse
 
     def parts(self) -> list[slice]:
         return _neighbours(self.shape)
@@ -315,7 +315,7 @@ class _Chosen(DataView):
     def __init__(self, view: DataView, rows: Array) -> None:
         self.view, self.rows = view, rows
         self.shape = (rows.shape[0], view.shape[1])
-        self.dtype = view.dtype
+        self.dtype, self.sparse = view.dtype, view.sparse
 
     def parts(self) -> list[slice]:
         return _neighbours(self.shape)

@@ -261,6 +261,7 @@ class Dual(_Direct):
         X = X.multiply(self.root[:, None]).tocsr()
         K = np.zeros((n, n))
         _hot.gram_csr(*csr_parts(X.T.tocsr()), None, K)
+        K += K.T.copy()
         if self.problem.fit_intercept:
             # √s(x − μ) = √s x − √s μ, multiplied out: sparse rows are not centred one by one.
             along = X @ self.mean - (0.5 * float(self.mean @ self.mean)) * self.root
