@@ -261,7 +261,10 @@ class Dual(_Direct):
         X = X.multiply(self.root[:, None]).tocsr()
         K = np.zeros((n, n))
         _hot.gram_csr(*csr_parts(X.T.tocsr()), None, K)
-        K += K.T.copy()
+        for begin in range(0, n, 256):  # K + Kᵀ, in place
+            rows, rest = slice(begin, begin + 256), slice(begin, n)
+            both = K[rows, rest] + K[rest, rows].T
+            K[rows, rest], K[rest, rows] = both, both.T
         if self.problem.fit_intercept:
             # √s(x − μ) = √s x − √s μ, multiplied out: sparse rows are not centred one by one.
             along = X @ self.mean - (0.5 * float(self.mean @ self.mean)) * self.root
