@@ -187,7 +187,7 @@ class FromRows(Curvature):
         self.share = np.ones(rows.view.shape[0]) if s is None else s
         self.partial = rows is not target and _misses(moments(rows).squares, whole.squares)
         # A sample is not exact anyhow; single precision is twice as fast.
-        self.dtype = np.float64 if rows is target else rows.view.dtype
+        self.dtype = np.float64 if rows is whole.objective else rows.view.dtype
 
     def _each(self, point: Point) -> tuple[Array, Array]:
         """Return the probabilities of the rows, and ``s p (1 − p)``."""

@@ -182,13 +182,17 @@ class QuasiNewton:
             return Diagonal(self.whole)
         if self.method == "newton":
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
+        if P > 1 and iteration == 0 and not near:
+            # All probabilities are alike at zero weights: there this model is exact.
+            return Shared(self.whole, rows, target)
         # Matrix products are some three times as efficient as sweeps.
         shared = rows.view.shape[0] * d**2 / (3 * 4.0 * target.view.shape[0] * d * P)
         worth = max(4, iteration)
         if coupled and P * d <= 600 and shared * P * (P + 1) / 2 <= worth and near:
             return Coupled(self.whole, rows, target)
         if shared * P <= worth:
-            return Blocks(self.whole, rows, target, share=0.97)
+            # Choosing the rows that matter pays where products are dear.
+            return Blocks(self.whole, rows, target, share=0.97 if d >= 256 else 1.0)
         return Shared(self.whole, rows, target)
 
     def separated(self) -> bool:
@@ -332,7 +336,7 @@ class _Descent:
             self.point = moved
             iteration += 1
             measure = self._measure()
-            if self.single and measure <= max(10 * self.tol, _SINGLE):
+            if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
             if self.solver.separated():
