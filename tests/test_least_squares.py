@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifier as PeerRidge
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+from separatrix import LeastSquaresClassifier, RidgeClassifier
 from separatrix.data.memory import view_of
-from separatrix.models.least_squares import LeastSquaresClassifier, RidgeClassifier
 from separatrix.solvers.least_squares import choose_route
 from separatrix.solvers.regression import Regression
 

@@ -18,10 +18,9 @@ from sklearn.linear_model import SGDRegressor as PeerRegressor
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from separatrix import _hot
+from separatrix import SGDClassifier, SGDRegressor, _hot
 from separatrix.data.memory import view_of
 from separatrix.losses import get_loss
-from separatrix.models.sgd import SGDClassifier, SGDRegressor
 from separatrix.problem import Penalty, Problem
 from separatrix.solvers import _duality
 from separatrix.solvers.sgd import RATES, SGD_LOSSES, SgdSolver, StepRule

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from separatrix.models.gaussian import GaussianClassifier as GaussianClassifier
     from separatrix.models.kernel_perceptron import KernelPerceptron as KernelPerceptron
     from separatrix.models.least_squares import LeastSquaresClassifier as LeastSquaresClassifier
-    from separatrix.models.least_squares import RidgeClassifier as RidgeClassifier
     from separatrix.models.logistic import LogisticRegression as LogisticRegression
     from separatrix.models.perceptron import Perceptron as Perceptron
+    from separatrix.models.ridge import RidgeClassifier as RidgeClassifier
     from separatrix.models.sgd import SGDClassifier as SGDClassifier
-    from separatrix.models.sgd import SGDRegressor as SGDRegressor
+    from separatrix.models.sgd_regressor import SGDRegressor as SGDRegressor
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
 
@@ -44,9 +44,9 @@ _HOMES = {
     "LogisticRegression": "separatrix.models.logistic",
     "Perceptron": "separatrix.models.perceptron",
     "QuadraticDiscriminantAnalysis": "separatrix.models.discriminant",
-    "RidgeClassifier": "separatrix.models.least_squares",
+    "RidgeClassifier": "separatrix.models.ridge",
     "SGDClassifier": "separatrix.models.sgd",
-    "SGDRegressor": "separatrix.models.sgd",
+    "SGDRegressor": "separatrix.models.sgd_regressor",
     "load": "separatrix.persistence",
     "save": "separatrix.persistence",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ class Training:
     weights: Array | None
 
 
-class GenerativeClassifier(IterativeClassifier):
+class GenerativeClassifier(IterativeClassifier, ABC):
     """``p(x | k) = N(μ_k, Σ_k)``, ``p(k) = π_k``: closed form, from the moments of each class."""
 
     #: More than two classes: one score per class, and the largest wins.
@@ -51,23 +52,24 @@ class GenerativeClassifier(IterativeClassifier):
 
     # What a model says about itself ----------------------------------------------------------
 
+    @abstractmethod
     def _kind(self) -> str:
         """Return which moments the model needs."""
-        raise NotImplementedError
 
     def _refuse_stream(self) -> None:
         """Raise an error if the parameters need all samples at once."""
 
+    @abstractmethod
     def _solve(self, moments: Moments, counts: Array, training: Training | None, dtype: Any) -> Certificate:
         """Set the fitted attributes; ``training`` is None in a stream."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _log_densities(self, view: DataView) -> Array:
-        raise NotImplementedError
+        """Return ``log N(x; μ_k, Σ_k)`` for each class."""
 
+    @abstractmethod
     def _roots(self) -> list[Array]:
         """Return matrices ``A_k`` with ``A_k A_kᵀ = Σ_k``."""
-        raise NotImplementedError
 
     # Fitting ---------------------------------------------------------------------------------
 

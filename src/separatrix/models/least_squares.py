@@ -1,4 +1,4 @@
-"""Least squares on coded classes: one-hot targets, and ridge on codes −1 and +1."""
+"""Least squares on one-hot targets, and what all least-squares classifiers share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
@@ -19,18 +16,17 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import (
     check_samples,
     encode_labels,
+    refuse_empty_classes,
     sample_weights,
-    score_samples,
     view_samples,
 )
-from separatrix.multiclass import Coding
 from separatrix.problem import Result
 from separatrix.solvers._loop import run
 from separatrix.solvers.least_squares import solver_of, stop_rule
 from separatrix.solvers.regression import LeastSquaresSolver, Regression
 
 
-class _LeastSquares(LinearClassifier):
+class LeastSquares(LinearClassifier):
     """From a regression problem to parameters."""
 
     verbose: int
@@ -68,18 +64,8 @@ class _LeastSquares(LinearClassifier):
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef, "intercept_": intercept}
 
-    def _refuse_absent_class(self, problem: Regression, classes: Array) -> None:
-        absent = np.flatnonzero(problem.class_weight <= 0)
-        if absent.size:
-            label = classes[absent[0]]
-            raise ValueError(
-                f"all samples of class {label.item() if hasattr(label, 'item') else label!r} have weight 0, "
-                "so nothing can be learnt of it. Give its samples (sample_weight) and the class "
-                "(class_weight) a positive weight, or leave its rows out of X and y."
-            )
 
-
-class LeastSquaresClassifier(_LeastSquares):
+class LeastSquaresClassifier(LeastSquares):
     r"""Joint least squares on one-hot targets, with an optional ridge penalty.
 
     ``Θ = argmin Σ_i s_i ‖t_i − W x_i − b‖² + α ‖W‖²`` where ``t_i`` is the one-hot row of sample ``i``'s
@@ -199,10 +185,10 @@ class LeastSquaresClassifier(_LeastSquares):
         X, y = check_samples(self, X, y, reset=True)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        refuse_empty_classes(classes, numbers, weights)
         K = len(classes)
         alpha = np.full(K, float(self.alpha))
         problem = Regression(view_of(X), numbers, np.eye(K), alpha, weights, self.fit_intercept)
-        self._refuse_absent_class(problem, classes)
         self.classes_, self.multiclass_ = classes, "joint"
         _, solver = self._run(problem, self.solver, float(self.tol), self.max_iter, X, y, sample_weight)
         self.solver_ = solver.route
@@ -229,311 +215,3 @@ class LeastSquaresClassifier(_LeastSquares):
         """
         check_is_fitted(self)
         return view_samples(self, X).scores(self.class_coef_, self.class_intercept_)
-
-
-#: scikit-learn's solvers, and the route that each selects.
-SOLVERS = {
-    "auto": "auto",
-    "svd": "svd",
-    "cholesky": "direct",
-    "lsqr": "cg",
-    "sparse_cg": "cg",
-    "sag": "cg",
-    "saga": "cg",
-    "lbfgs": "positive",
-}
-
-
-class RidgeClassifier(_LeastSquares):
-    r"""Ridge regression on targets −1 and +1, one column per class (one for two classes).
-
-    ``min Σ_i s_i ‖y_i − W x_i − b‖² + α ‖W‖²`` with ``y_ik = +1`` for the sample's class and −1 for the
-    others, as in scikit-learn. Two classes: the sign decides. More: the largest score. Several labels
-    per sample (an indicator matrix): one column per label, each decided by its sign.
-
-    Parameters
-    ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Penalty, for all columns or for each.
-    fit_intercept : bool, default=True
-        Whether the scores have a constant term, which is not penalised.
-    copy_X : bool, default=True
-        Without effect: the data are never changed.
-    max_iter : int or None, default=None
-        Most iterations of conjugate gradients; None allows 10,000.
-    tol : float, default=1e-4
-        Precision of conjugate gradients: they end at a relative duality gap of ``tol²/10``. (A residual of
-        relative size ``tol`` leaves a gap of the order of its square.) The closed forms need none.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of classes; they multiply the sample weights.
-    solver : {"auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"}, default="auto"
-        scikit-learn's names, each with the method that it selects here; all solve the same problem:
-
-        - "auto": by shape and density;
-        - "cholesky": normal equations, primal or, with more features than samples, dual; where their
-          condition is bad, the next one;
-        - "svd": orthogonal factorisation of the data;
-        - "lsqr", "sparse_cg", "sag", "saga": conjugate gradients on all columns at once;
-        - "lbfgs": only with ``positive=True``, an exact active-set method.
-    positive : bool, default=False
-        Whether weights below 0 are forbidden; needs ``solver`` "auto" or "lbfgs".
-    random_state : int, RandomState instance or None, default=None
-        Without effect: nothing here is random.
-    max_time : float or None, default=None
-        Most seconds; the model is valid however the fit ends.
-    verbose : int, default=0
-        1 prints progress at most twice a second, 2 every iteration.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Weights; for two classes one vector, as in scikit-learn 1.9.
-    intercept_ : ndarray of shape (n_targets,)
-        Constant terms.
-    n_iter_ : None or ndarray of shape (n_targets,)
-        Iterations of conjugate gradients; None for closed forms.
-    classes_ : ndarray
-        The labels, sorted; for an indicator matrix the numbers of its columns.
-    solver_ : str
-        scikit-learn's name of the method in use.
-    certificate_ : Certificate
-        Objective, lower bound, their relative gap (as a share of the objective without weights).
-    history_ : list of dict
-        Per iteration: objective and relative gap, or the residual of conjugate gradients.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    Examples
-    --------
-    >>> from separatrix import RidgeClassifier
-    >>> model = RidgeClassifier(alpha=0.5).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
-    >>> model.coef_.round(4).tolist(), model.predict([[1.5], [2.5]]).tolist()
-    ([0.5714], [0, 1])
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": [StrOptions(set(SOLVERS))],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "max_time": [Interval(Real, 0, None, closed="right"), None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        solver: str = "auto",
-        positive: bool = False,
-        random_state: Any = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
-        self.max_time = max_time
-        self.verbose = verbose
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
-        """Fit the scores to the targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples; float32 and float64 are not copied.
-        y : {array-like, sparse matrix} of shape (n,) or (n, n_labels)
-            Labels of any kind, or an indicator matrix of several labels per sample.
-        sample_weight : float, array-like of shape (n,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        RidgeClassifier
-            The fitted estimator.
-        """
-        self._check_combination()
-        self.multilabel_ = sparse.issparse(y) or (
-            np.asarray(y).ndim == 2 and type_of_target(y, input_name="y") == "multilabel-indicator"
-        )
-        if self.multilabel_:
-            X, numbers, targets, weights, y = self._labels(X, y, sample_weight)
-            self.classes_ = np.arange(targets.shape[1])
-        else:
-            X, y = check_samples(self, X, y, reset=True)
-            self.classes_, numbers = encode_labels(self, y)
-            weights = sample_weights(X, y, numbers, self.classes_, sample_weight, self.class_weight)
-            targets = Coding.of("ovr", len(self.classes_)).codes.astype(np.float64)
-        view = view_of(X)
-        problem = Regression(
-            view,
-            numbers,
-            targets,
-            self._penalties(targets.shape[1]),
-            weights,
-            self.fit_intercept,
-            self.positive,
-        )
-        if not self.multilabel_:
-            self._refuse_absent_class(problem, self.classes_)
-        self.multiclass_ = "ovr"
-        route = SOLVERS[self.solver]
-        if route == "direct":
-            route = "primal" if view.shape[1] <= view.shape[0] else "dual"
-        max_iter = 10_000 if self.max_iter is None else self.max_iter
-        tol = float(self.tol) ** 2 / 10
-        result, solver = self._run(problem, route, tol, max_iter, X, y, sample_weight)
-        self._report(result, solver)
-        return self
-
-    def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
-        return {"coef_": coef[0] if coef.shape[0] == 1 else coef, "intercept_": intercept}
-
-    def _dense_coef(self) -> Array:
-        return np.atleast_2d(super()._dense_coef())
-
-    def _check_combination(self) -> None:
-        if self.solver == "lbfgs" and not self.positive:
-            raise ValueError(
-                "'lbfgs' solver can be used only when positive=True. Please use another solver, such as "
-                "'auto'."
-            )
-        if self.positive and self.solver not in ("auto", "lbfgs"):
-            raise ValueError(
-                f"solver='{self.solver}' does not support positive fitting. Please set the solver to 'auto' "
-                "or 'lbfgs', or set `positive=False`."
-            )
-
-    def _penalties(self, columns: int) -> Array:
-        alpha = np.ravel(np.asarray(self.alpha, dtype=np.float64))
-        if alpha.shape[0] not in (1, columns):
-            raise ValueError(
-                "Number of targets and number of penalties do not correspond: alpha has "
-                f"{alpha.shape[0]} values, but there are {columns} targets. Give one number, or one per "
-                "target."
-            )
-        if not np.all(alpha >= 0) or not np.all(np.isfinite(alpha)):
-            raise ValueError("alpha must hold finite numbers that are not negative; 0 means no penalty.")
-        return np.broadcast_to(alpha, (columns,)).copy()
-
-    def _labels(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Array, Array, Array | None, Array]:
-        """Return the samples and, as classes, their sets of labels with the targets of each set."""
-        X, _ = check_samples(self, X, reset=True)
-        self._sparse_labels = sparse.issparse(y)
-        Y = np.asarray(y.toarray() if self._sparse_labels else check_array(y, dtype=None))
-        if Y.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, y has "
-                f"{Y.shape[0]}."
-            )
-        if type_of_target(Y) not in ("multilabel-indicator", "binary"):
-            raise ValueError("Unknown label type: y must hold only 0 and 1 if it is a matrix of labels.")
-        sets, numbers = np.unique((Y > 0).astype(np.int8), axis=0, return_inverse=True)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is not None:
-            weights = compute_sample_weight(self.class_weight, Y) * (1.0 if weights is None else weights)
-        return X, numbers.ravel().astype(np.int32), 2.0 * sets - 1.0, weights, Y
-
-    def _report(self, result: Result, solver: LeastSquaresSolver) -> None:
-        iterative = solver.route == "cg"
-        self.n_iter_ = np.full(len(result.coef), result.iterations, np.int32) if iterative else None
-        if self.solver in ("auto", "cholesky"):
-            names = {"primal": "cholesky", "dual": "cholesky", "cg": "sparse_cg", "positive": "lbfgs"}
-            self.solver_ = names.get(solver.route, solver.route)
-        else:
-            self.solver_ = self.solver
-
-    @property
-    def _coding(self) -> Coding:
-        if self.multilabel_:
-            count = len(self.classes_)
-            return Coding("ovr", (2 * np.eye(count, dtype=np.int8) - 1).astype(np.int8))
-        return super()._coding
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores ``f(x)`` that decide.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_targets)
-            Two classes: one score, not negative for ``classes_[1]``. More: the largest decides; for
-            several labels per sample those with a score that is not negative are given.
-        """
-        check_is_fitted(self)
-        if self.multilabel_:
-            return score_samples(self, X, self._score_columns)
-        return super().decision_function(X)
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, or its labels as a row of 0 and 1.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,), or ndarray or sparse matrix of shape (n, n_labels)
-            Labels from ``classes_``, or an indicator matrix of the kind that was given to ``fit``.
-        """
-        check_is_fitted(self)
-        if not self.multilabel_:
-            return super().predict(X)
-        given = (self.decision_function(X) >= 0).astype(np.int64)
-        return sparse.csr_matrix(given) if self._sparse_labels else given
-
-    def geometric_margin(self, X: Any, y: Any) -> float:
-        """Return the smallest distance of a labelled sample to the boundaries that concern it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-        y : array-like of shape (n,)
-            Their labels.
-
-        Returns
-        -------
-        float
-            The margin of this labelled set, negative if a sample is on the wrong side.
-        """
-        check_is_fitted(self)
-        if self.multilabel_:
-            raise ValueError(
-                "the margin is defined for one label per sample; use signed_distance(X), which has a column "
-                "per label."
-            )
-        return super().geometric_margin(X, y)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags

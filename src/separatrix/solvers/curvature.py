@@ -12,6 +12,7 @@ weights.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,7 @@ def moments(objective: SmoothObjective) -> Whole:
     return Whole(objective, mean, np.maximum(sums[1] - total * np.square(mean), 0.0), total)
 
 
-class Curvature:
+class Curvature(ABC):
     """A positive definite matrix near the Hessian.
 
     Parameters
@@ -94,13 +95,13 @@ class Curvature:
     def __init__(self, whole: Whole) -> None:
         self.objective, self.mean = whole.objective, whole.mean
 
+    @abstractmethod
     def refresh(self, point: Point) -> None:
         """Form the matrix for these parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
         """Return the matrix's inverse times a gradient in (w, b')."""
-        raise NotImplementedError
 
 
 def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtype: Any) -> Array:

@@ -20,6 +20,7 @@ orthogonal route takes over.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,9 +94,9 @@ class _Direct(Orthogonal):
         super().__init__(problem)
         self.fell_back = False
 
+    @abstractmethod
     def _start(self) -> bool:
         """Factorise and set the weights; return whether the factors can be trusted."""
-        raise NotImplementedError
 
     def _size(self, W: Array) -> float:
         """Return the largest weight, in units in which features compare."""

@@ -24,6 +24,7 @@ data themselves, not from ``S``).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,7 +221,7 @@ def settle(problem: Regression, W: Array, mean: Array, dtype: Any) -> tuple[Arra
     return W, b.astype(dtype)
 
 
-class LeastSquaresSolver:
+class LeastSquaresSolver(ABC):
     """What every route shares: parameters that are valid at any time, and the certificate.
 
     A route sets ``W`` and ``mean`` and yields from ``steps``; ``coef`` and ``intercept`` are the
@@ -241,9 +242,9 @@ class LeastSquaresSolver:
         self.gap: float | None = None
         self._round()
 
+    @abstractmethod
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
-        raise NotImplementedError
 
     def _round(self) -> None:
         W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)
