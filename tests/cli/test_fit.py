@@ -7,7 +7,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.cli import fit as fit_module
-from separatrix.cli.settings import parse_settings, parse_value
+from separatrix.cli.settings import MODELS, parse_settings, parse_value
 from separatrix.data.files import read_table
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
@@ -81,6 +81,14 @@ def test_kernel_perceptron(run, flowers, tmp_path):
     assert outcome.code == 0, outcome.err
     assert json.loads(outcome.out)["accuracy"] > 0.9
     assert type(sx.load(tmp_path / "m.sx").steps[-1][1]) is sx.KernelPerceptron
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_by_its_name(run, flowers, tmp_path, name):
+    saved = tmp_path / "model.sx"
+    outcome = run("fit", flowers, "--target", "kind", "--ignore", "id", "--model", name, "--save", saved)
+    assert outcome.code == 0, outcome.err
+    assert type(sx.load(saved).steps[-1][1]).__name__ == MODELS[name]
 
 
 def test_max_time_and_its_note(run, banknote):

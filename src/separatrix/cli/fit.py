@@ -48,8 +48,9 @@ def run(request: FitRequest) -> None:
     settings = parse_settings(request.settings)
     if request.max_time is not None:
         settings.setdefault("max_time", request.max_time)
-    settings.setdefault("random_state", request.seed)
     estimator = build_model(request.model, settings)
+    if "random_state" in estimator.get_params(deep=False) and "random_state" not in settings:
+        estimator.set_params(random_state=request.seed)  # a closed form draws nothing
     data = read_table(request.data, request.target, ignore=request.ignore)
     if request.plot is not None and len(data.feature_names) < 2:
         raise CommandError(f"--plot needs two features or more, and {request.data} has one; leave --plot out")
