@@ -98,7 +98,9 @@ def test_kill_int_leaves_a_usable_model(make, when):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, y)
-        print(model.certificate_.status, caught[0].category.__name__, model.score(X, y) > 0.6)
+        # Before the first pass is over (a busy machine) the model predicts, but need not be good.
+        good = model.score(X, y) > 0.6 if model.n_iter_ else np.isfinite(model.decision_function(X)).all()
+        print(model.certificate_.status, caught[0].category.__name__, good)
         """
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
