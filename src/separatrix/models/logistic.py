@@ -45,8 +45,11 @@ _SOLVERS = {
     "dual-coordinate": "dual-coordinate",
     "working-set": "working-set",
 }
-#: Features from which on sparse data with several classes are fitted in the dual.
+#: Features from which on sparse data with several classes are fitted in the dual, whatever the penalty.
 _WIDE = 4096
+#: Features, share of stored entries and C times squared length of a row between which the dual is the
+#: quicker way for sparse data: beyond, it crawls where samples outnumber features.
+_DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
 #: Entries times columns up to which a fit goes beyond the tolerance.
 _SMALL = 1 << 20
 
@@ -316,8 +319,8 @@ class LogisticRegression(LinearClassifier):
                 "the dual coordinate method needs a penalty (C < inf) and multiclass='joint': choose "
                 "solver='auto'."
             )
-        if method == "auto" and np.isfinite(C) and n_classes > 2 and self.multiclass == "joint":
-            if hasattr(X, "indptr") and X.shape[1] > _WIDE:
+        if method == "auto" and np.isfinite(C) and not apart and self.solver != "liblinear":
+            if hasattr(X, "indptr") and _dual_is_quicker(X, n_classes, C):
                 return "dual-coordinate"
         return method
 
@@ -471,3 +474,13 @@ class LogisticRegression(LinearClassifier):
             return np.asarray(log_softmax(scores, axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
+    """Return whether sparse data are better fitted in the dual."""
+    n, d = X.shape
+    if n_classes > 2 and d > _WIDE:
+        return True
+    if d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d:
+        return False
+    return n <= d or C * float(np.square(X.data, dtype=np.float64).sum()) <= _DUAL_STIFFNESS * n
