@@ -206,8 +206,8 @@ class FromRows(Curvature):
     ) -> tuple[Array, Array] | None:
         """Return factors for the model's rows and columns, and what to add to its diagonal.
 
-        ``blocks`` times ``scales`` are the model's diagonal blocks, one for all or one for each column. A feature that hardly varies in the sample is not
-        known from it: its factor is 0.
+        ``blocks`` times ``scales`` are the model's diagonal blocks, one for all or one for each column. A
+        feature that hardly varies in the sample is not known from it: its factor is 0.
         """
         if not self.partial:
             return None

@@ -310,7 +310,7 @@ class _Descent:
         n, d = objective.view.shape
         self.single = n * d > _SMALL
         self.point = self._at(coef, intercept)
-        self.gains = [np.inf, np.inf]
+        self.gains = [np.inf, np.inf, np.inf]
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
