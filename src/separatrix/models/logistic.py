@@ -483,4 +483,5 @@ def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
         return True
     if d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d:
         return False
-    return n <= d or C * float(np.square(X.data, dtype=np.float64).sum()) <= _DUAL_STIFFNESS * n
+    squares = float(np.square(X.data, dtype=np.float64).sum())
+    return bool(n <= d or C * squares <= _DUAL_STIFFNESS * n)
