@@ -1,0 +1,292 @@
+"""Exact nearest neighbours.
+
+For each query the ``k`` rows of least distance, those of equal distance by their number. Distances are sums of
+the coordinates' differences in double precision, whatever the route to the rows:
+
+- **brute force**: Euclid's and the cosine distance pass a filter first (:mod:`~separatrix.solvers._reduction`: a
+  product of reduced vectors in single precision with a bound of its error), and only rows that may be among
+  the nearest are measured. Filter, measure and the list of the ``k`` best are one loop in
+  the compiled core, over blocks of rows and parts of the queries.
+- **a k-d tree** (SciPy's) for few features and many rows, for Minkowski metrics. It does not promise which of
+  several equal distances it returns, so it is asked for one neighbour more; where the last two are equal up to
+  rounding, brute force decides.
+- **blocks of distances** for all other metrics.
+
+Nothing depends on the number of threads: a result has but one value.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from separatrix import _hot
+from separatrix.data.memory import view_of
+from separatrix.data.threads import at_most, in_threads, single_threaded, thread_count
+from separatrix.data.view import BLOCK_BYTES, Array, DataView, csr_parts
+from separatrix.solvers._metrics import Metric
+from separatrix.solvers._reduction import Reduction, SparseReduction
+
+_NO_ROW = np.iinfo(np.int64).max
+#: Queries in one part, and numbers that the distances of one part to one block may be.
+_PART, _BLOCK_NUMBERS = 4096, 1 << 19
+#: Multiply-adds below which nothing is filtered, nor split for threads; fewest queries to filter for.
+_SMALL, _FEW = 1 << 20, 8
+#: Features from which principal directions are looked for, and multiply-adds from which that pays.
+_WIDE, _PROJECT_WORK = 128, 4e9
+#: Most features for a k-d tree, and fewest rows for the first of these.
+_TREE_FEATURES, _TREE_ROWS = 8, 2000
+#: Relative difference up to which two distances of the tree may be equal.
+_EQUAL = 1e-12
+
+
+class Search:
+    """Training samples, ready to be searched.
+
+    Parameters
+    ----------
+    view : DataView
+        The samples; for a precomputed metric a view of nothing but its shape is used.
+    metric : Metric
+        The metric.
+    algorithm : {"auto", "brute", "tree"}
+        How to search; "auto" chooses by shape.
+    leaf_size : int
+        Rows in a leaf of a tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.solvers._metrics import resolve_metric
+    >>> search = Search(view_of(np.array([[0.0], [1.0], [3.0]])), resolve_metric("euclidean", {}))
+    >>> distances, rows = search.nearest(view_of(np.array([[2.0]])), 2)
+    >>> distances.tolist(), rows.tolist()
+    ([[1.0, 1.0]], [[1, 2]])
+    """
+
+    def __init__(self, view: DataView, metric: Metric, algorithm: str = "auto", leaf_size: int = 30) -> None:
+        self.view, self.metric, self.leaf_size = view, metric, leaf_size
+        self.tree = self._tree_pays() if algorithm == "auto" else algorithm == "tree" and self._tree_can()
+        self._lock = Lock()
+        self._made: dict[str, Any] = {}
+        self._asked = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was made for speed is made again where it is needed.
+        return {**self.__dict__, "_lock": None, "_made": {}, "_asked": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
+    def _tree_can(self) -> bool:
+        return self.metric.power is not None and not self.view.sparse and 0 < self.view.shape[1] <= 15
+
+    def _tree_pays(self) -> bool:
+        n, d = self.view.shape
+        if not self._tree_can() or d > _TREE_FEATURES:
+            return False
+        # Brute force on products is quick: the more features, the more rows a tree needs to be quicker.
+        return n >= _TREE_ROWS * (4 ** (d - 1) if self.metric.name == "euclidean" else 2 ** (d - 1))
+
+    def nearest(self, queries: DataView, k: int, n_jobs: int | None = None) -> tuple[Array, Array]:
+        """Return the distances and numbers of the ``k`` nearest rows of each query, the nearest first.
+
+        Parameters
+        ----------
+        queries : DataView
+            As many features as the training samples; for a precomputed metric, distances to them.
+        k : int
+            At least 1, at most the number of training samples.
+        n_jobs : int or None
+            Threads.
+        """
+        with at_most(n_jobs):
+            distance = np.empty((queries.shape[0], k))
+            index = np.empty((queries.shape[0], k), dtype=np.int64)
+            if self.tree and k < self.view.shape[0]:
+                self._by_tree(queries, distance, index, thread_count(n_jobs))
+            else:
+                self._by_force(queries, distance, index)
+        return self.metric.finish(distance), index
+
+    def _by_force(self, queries: DataView, distance: Array, index: Array) -> None:
+        """Fill in distances (squared ones for Euclid's metric) and rows, by blocks."""
+        (n, d), (m, k) = self.view.shape, distance.shape
+        work = float(n) * m * max(1.0, min(d, self.view.row_elements))
+        step = int(max(_FEW, min(_PART, BLOCK_BYTES // (8 * (d + 2 * k)))))
+        if queries.sparse and self.view.sparse:
+            step = _PART
+        if work > _SMALL:
+            step = min(step, max(8 * _FEW, -(-m // 8)))
+        if self.metric.name in ("euclidean", "cosine"):
+            answer = self._answer_sparse if self.view.sparse else self._answer_dense(m, work)
+        else:
+            answer = self._answer_blocks
+            # The user's Python functions gain nothing from threads, and may not stand them.
+        def part(number: int) -> None:
+            rows = slice(number * step, min((number + 1) * step, m))
+            best, at = distance[rows], index[rows]
+            best.fill(np.inf)
+            at.fill(_NO_ROW)
+            answer(queries.read(rows), best, at)
+            order = np.lexsort((at, best), axis=1)
+            distance[rows], index[rows] = (np.take_along_axis(part, order, 1) for part in (best, at))
+
+        with single_threaded(work):
+            for _ in in_threads(part, -(-m // step)):
+                pass
+
+    # ---------------------------------------------------------------------------------- dense rows
+
+    def _answer_dense(self, m: int, work: float) -> Any:
+        with self._lock:
+            self._asked += m
+            filtering = work > _SMALL and m >= _FEW
+            reduction = self._reduction() if filtering else None
+            panels = self._panels(reduction) if reduction is not None and reduction.basis is not None else None
+        cosine = self.metric.name == "cosine"
+        slack = 8 * (self.view.shape[1] + 16) * 2.0**-53 if cosine else 1e-300
+
+        def answer(block: Any, best: Array, at: Array) -> None:
+            Q = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+            reduced, room = reduction.queries(Q) if reduction is not None else (None, None)
+            state = _hot.Nearest(
+                distance=best,
+                index=at,
+                cosine=cosine,
+                norms=np.sqrt(np.einsum("ij,ij->i", Q, Q)) if cosine else None,
+                dense=Q,
+                reduced=reduced,
+                room=room,
+                grow=reduction.grow if reduction is not None else 0.0,
+                slack=slack,
+            )
+            for number, (rows, X) in enumerate(self.view.blocks()):
+                X = X if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0 else np.ascontiguousarray(X)
+                packed: Any = (None, None)
+                if panels is not None:
+                    packed = panels[number]
+                elif reduction is not None:
+                    packed = reduction.panels(X)
+                state.add_dense(X, rows.start, *packed)
+
+        return answer
+
+    def _reduction(self) -> Any:
+        """Return the map to reduced vectors; principal directions only once enough has been asked for."""
+        n, d = self.view.shape
+        project = d >= _WIDE and float(n) * d * self._asked >= _PROJECT_WORK
+        if "directions" in self._made:
+            return self._made["directions"]
+        name = "directions" if project else "plain"
+        if name not in self._made:
+            self._made[name] = Reduction(self.view, self.metric.name == "cosine", project)
+        return self._made[name]
+
+    def _panels(self, reduction: Reduction) -> list[tuple[Array, Array]]:
+        if "panels" not in self._made:
+            parts = self.view.parts()
+            with single_threaded(np.inf):
+                packed = in_threads(lambda i: reduction.panels(self.view.read(parts[i])), len(parts))
+                self._made["panels"] = list(packed)
+        return list(self._made["panels"])
+
+    # --------------------------------------------------------------------------------- sparse rows
+
+    def _answer_sparse(self, block: Any, best: Array, at: Array) -> None:
+        cosine = self.metric.name == "cosine"
+        with self._lock:
+            if "sparse" not in self._made:
+                self._made["sparse"] = SparseReduction.of(self.view, cosine)
+        reduction = self._made["sparse"]
+        Q = sparse.csr_array(block, dtype=np.float64)
+        if not Q.has_canonical_format:
+            Q = Q.copy()
+            Q.sum_duplicates()
+        values, room = reduction.values(Q)
+        row = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
+        state = _hot.Nearest(
+            distance=best,
+            index=at,
+            cosine=cosine,
+            norms=np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None,
+            dense=None,
+            reduced=values,
+            room=room,
+            grow=reduction.grow,
+            slack=8 * (reduction.terms + 16) * 2.0**-53 if cosine else 1e-300,
+        )
+        wide = (Q.data, Q.indices.astype(np.int64), Q.indptr.astype(np.int64), Q.shape[1])
+        for rows, X in self.view.blocks():
+            z, lengths = reduction.values(X)
+            state.add_csr(*csr_parts(X), rows.start, z, reduction.halves(lengths), *wide)
+
+    # -------------------------------------------------------------------------------- other metrics
+
+    def _answer_blocks(self, block: Any, best: Array, at: Array) -> None:
+        state = _hot.Nearest(
+            distance=best,
+            index=at,
+            cosine=False,
+            norms=None,
+            dense=None,
+            reduced=None,
+            room=None,
+            grow=0.0,
+            slack=0.0,
+        )
+        if self.metric.blocks is None:
+            state.add_distances(np.ascontiguousarray(block, dtype=np.float64), 0)
+            return
+        n, d = self.view.shape
+        step = max(1, min(BLOCK_BYTES // (8 * d), _BLOCK_NUMBERS // max(1, len(best))))
+        if sparse.issparse(block) != self.view.sparse:
+            block = sparse.csr_array(block) if self.view.sparse else block.toarray()
+        for begin in range(0, n, step):
+            X = self.view.read(slice(begin, min(begin + step, n)))
+            distances = self.metric.blocks(block, X)
+            state.add_distances(np.ascontiguousarray(distances, dtype=np.float64), begin)
+
+    # ----------------------------------------------------------------------------------- k-d tree
+
+    def _by_tree(self, queries: DataView, distance: Array, index: Array, threads: int) -> None:
+        from scipy.spatial import cKDTree
+
+        with self._lock:
+            if "tree" not in self._made:
+                X = self.view.read(slice(0, self.view.shape[0]))
+                self._made["tree"] = cKDTree(X, leafsize=self.leaf_size, compact_nodes=False, balanced_tree=False)
+        tree, p, k = self._made["tree"], self.metric.power, distance.shape[1]
+        step = max(1, BLOCK_BYTES // (8 * (k + 1) * (self.view.shape[1] + 2)))
+        unclear = []
+        for begin in range(0, len(distance), step):
+            rows = slice(begin, min(begin + step, len(distance)))
+            Q = queries.read(rows)
+            Q = np.asarray(Q.toarray() if sparse.issparse(Q) else Q, dtype=np.float64)
+            found, at = tree.query(Q, k + 1, p=p, workers=threads)
+            unclear.append(begin + np.flatnonzero(found[:, k] <= found[:, k - 1] * (1 + _EQUAL)))
+            at = at[:, :k]
+            measured = self._measured(Q, tree.data, at)
+            order = np.lexsort((at, measured), axis=1)
+            distance[rows], index[rows] = (np.take_along_axis(part, order, 1) for part in (measured, at))
+        doubtful = np.concatenate(unclear)
+        if len(doubtful):
+            D, I = np.empty((len(doubtful), k)), np.empty((len(doubtful), k), dtype=np.int64)
+            self._by_force(view_of(queries.take(doubtful)), D, I)
+            distance[doubtful], index[doubtful] = D, I
+
+    def _measured(self, Q: Array, X: Array, at: Array) -> Array:
+        """Return distances as brute force has them: the same sums, in the same order."""
+        p = self.metric.power
+        total = np.zeros(at.shape)
+        for j in range(Q.shape[1]):
+            difference = np.abs(X[at, j] - Q[:, j, None])
+            if p == np.inf:
+                np.maximum(total, difference, out=total)
+            else:
+                total += difference if p == 1 else difference**p
+        return total if p in (1, 2, np.inf) else total ** (1 / p)  # type: ignore[operator]
