@@ -19,10 +19,9 @@ typedef double Values __attribute__((vector_size(REGISTER_BYTES)));
 
 template <class T>
 Values load(const T* from) {
-    typedef T Narrow __attribute__((vector_size(STEP * sizeof(T))));
-    Narrow loaded;
-    __builtin_memcpy(&loaded, from, sizeof loaded);
-    return __builtin_convertvector(loaded, Values);
+    Values loaded;
+    for (int l = 0; l < STEP; ++l) loaded[l] = static_cast<double>(from[l]);  // __builtin_convertvector is slower
+    return loaded;
 }
 
 struct Sums {

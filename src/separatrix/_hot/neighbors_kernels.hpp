@@ -9,7 +9,7 @@ namespace separatrix {
 
 // Rows of a panel (a reduced row lies in its panel as every 16th number), rows that are filtered before the
 // survivors are measured, queries that share a read of a dense or sparse row.
-constexpr int PANEL = 16, STRETCH = 256, DENSE_TILE = 6, CSR_TILE = 16;
+constexpr int PANEL = 16, STRETCH = 512, DENSE_TILE = 6, CSR_TILE = 16;
 
 // A few queries and the nearest rows found for them so far, as max-heaps by (distance, row). For the
 // Euclidean metric distances are squared until the end. With z the reduced vectors (method in

@@ -126,7 +126,7 @@ class Search:
             answer = self._answer_sparse if self.view.sparse else self._answer_dense(m, work)
         else:
             answer = self._answer_blocks
-            # The user's Python functions gain nothing from threads, and may not stand them.
+
         def part(number: int) -> None:
             rows = slice(number * step, min((number + 1) * step, m))
             best, at = distance[rows], index[rows]
@@ -154,11 +154,13 @@ class Search:
         def answer(block: Any, best: Array, at: Array) -> None:
             Q = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
             reduced, room = reduction.queries(Q) if reduction is not None else (None, None)
+            norms = np.sqrt(np.einsum("ij,ij->i", Q, Q)) if cosine else None
+            # The state only points to its arrays: they must live as long, under names of their own.
             state = _hot.Nearest(
                 distance=best,
                 index=at,
                 cosine=cosine,
-                norms=np.sqrt(np.einsum("ij,ij->i", Q, Q)) if cosine else None,
+                norms=norms,
                 dense=Q,
                 reduced=reduced,
                 room=room,
@@ -209,11 +211,12 @@ class Search:
             Q.sum_duplicates()
         values, room = reduction.values(Q)
         row = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
+        norms = np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None
         state = _hot.Nearest(
             distance=best,
             index=at,
             cosine=cosine,
-            norms=np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None,
+            norms=norms,
             dense=None,
             reduced=values,
             room=room,
@@ -290,3 +293,29 @@ class Search:
             else:
                 total += difference if p == 1 else difference**p
         return total if p in (1, 2, np.inf) else total ** (1 / p)  # type: ignore[operator]
+
+
+def graph_neighbors(graph: Any, k: int, own: bool) -> tuple[Array, Array]:
+    """Return the ``k`` nearest among the stored entries of each row of a sparse matrix of distances.
+
+    Parameters
+    ----------
+    graph : CSR matrix of shape (queries, n)
+        Distances; what is not stored is no neighbour.
+    k : int
+        How many neighbours.
+    own : bool
+        Whether the queries are the training samples, the first neighbour of each itself.
+    """
+    counts = np.diff(graph.indptr)
+    if counts.size and counts.min() < k:
+        row = int(counts.argmin())
+        raise ValueError(
+            f"{k - own} neighbors are required for some samples, but some samples have only {counts[row] - own} "
+            f"neighbors in precomputed graph matrix (row {row}). Decrease number of neighbors used or recompute the "
+            "graph with more neighbors."
+        )
+    row = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((graph.indices, graph.data, row))
+    first = order[graph.indptr[:-1, None] + np.arange(k)]
+    return graph.data[first].astype(np.float64), graph.indices[first].astype(np.int64)
