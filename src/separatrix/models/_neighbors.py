@@ -89,6 +89,13 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
             samples=self.n_samples_fit_,
         )
 
+    def _check_graph_format(self, X: Any) -> None:
+        if self.metric == "precomputed" and sparse.issparse(X) and X.format not in ("csr", "csc", "coo", "lil"):
+            raise TypeError(
+                f"Sparse matrix in {X.format!r} format is not supported due to its handling of explicit zeros: "
+                "convert it with X.tocsr()."
+            )
+
     def _set_metric(self) -> None:
         params = dict(self.metric_params or {})
         if "p" in params and self.p is not None:
@@ -190,6 +197,7 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         if own:
             X = self._fit_X
         else:
+            self._check_graph_format(X)
             X, _ = check_samples(self, X, reset=False)
             if self.metric == "precomputed":
                 check_non_negative(X, type(self).__name__)

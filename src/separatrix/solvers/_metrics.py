@@ -150,7 +150,9 @@ def _dense(block: Any) -> Array:
 def _haversine(A: Any, B: Any) -> Array:
     A, B = _dense(A).astype(np.float64), _dense(B).astype(np.float64)
     if A.shape[1] != 2:
-        raise ValueError("metric='haversine' needs 2 features, latitude and longitude in radians.")
+        raise ValueError(
+            f"Haversine distance only valid in 2 dimensions, latitude and longitude in radians; X has {A.shape[1]}."
+        )
     half = np.sin((A[:, None, :] - B[None, :, :]) / 2) ** 2
     chord = half[..., 0] + np.cos(A[:, :1]) * np.cos(B[:, 0]) * half[..., 1]
     return np.asarray(2 * np.arcsin(np.sqrt(np.minimum(chord, 1.0))))

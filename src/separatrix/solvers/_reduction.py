@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.data.memory import DenseView
+from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array, DataView
 
 #: Rows of a panel in the compiled core.
@@ -89,13 +89,17 @@ class Reduction:
             size = float(np.sqrt(np.mean(np.einsum("ij,ij->i", sample, sample))))
         self.scale = _power_of_two(size)
         sample *= self.scale
-        self.basis = _directions(sample) if project and np.isfinite(size) else None
+        self.basis = None
+        if project and np.isfinite(size):
+            # Small factorisations: threads of the library would mostly wait for each other.
+            with single_threaded(np.inf):
+                self.basis = _directions(sample)
         self.width = d if self.basis is None else self.basis.shape[1] + 1
         kappa = 2 * _SINGLE
         if self.basis is not None:
             kappa = 4 * _SINGLE + float(np.sqrt(16 * (d + self.width) * _DOUBLE))
         self.error = 2.2 * (self.width + 8) * _SINGLE + 2 * (1 + 1 / _THETA) * kappa**2
-        self.grow = (2.0 if cosine else 1.0) * (1 + 2 * _THETA) * self.scale**2
+        self.grow = (2.0 if cosine else 1.0) * (1 + 2 * _THETA) * self.scale * self.scale
 
     def _reduced(self, rows: Array) -> tuple[Array, Array]:
         """Return the reduced vectors in single precision, and ``‖ẑ‖² − c‖y‖²``."""
@@ -177,7 +181,7 @@ class SparseReduction:
     def __init__(self, scale: float, cosine: bool, terms: int) -> None:
         self.cosine, self.scale, self.terms = cosine, 1.0 if cosine else scale, terms
         self.error = 2.2 * (terms + 8) * _SINGLE + 2 * (1 + 1 / _THETA) * (2 * _SINGLE) ** 2
-        self.grow = (2.0 if cosine else 1.0) * (1 + 2 * _THETA) * self.scale**2
+        self.grow = (2.0 if cosine else 1.0) * (1 + 2 * _THETA) * self.scale * self.scale
 
     @classmethod
     def of(cls, view: DataView, cosine: bool) -> SparseReduction:
@@ -206,10 +210,3 @@ class SparseReduction:
     def halves(self, lengths: Array) -> Array:
         """Return ``h`` of rows with these lengths."""
         return _rounded_down(lengths / 2)
-
-
-def reduction_of(view: DataView, cosine: bool, project: bool) -> Reduction | SparseReduction:
-    """Return the reduction for dense or sparse samples."""
-    if isinstance(view, DenseView) or not view.sparse:
-        return Reduction(view, cosine, project)
-    return SparseReduction.of(view, cosine)

@@ -37,8 +37,8 @@ _PART, _BLOCK_NUMBERS = 4096, 1 << 19
 _SMALL, _FEW = 1 << 20, 8
 #: Features from which principal directions are looked for, and multiply-adds from which that pays.
 _WIDE, _PROJECT_WORK = 128, 4e9
-#: Most features for a k-d tree, and fewest rows for the first of these.
-_TREE_FEATURES, _TREE_ROWS = 8, 2000
+#: Most features for a k-d tree that is not asked for, and for one that is.
+_TREE_FEATURES, _TREE_MOST = 10, 15
 #: Relative difference up to which two distances of the tree may be equal.
 _EQUAL = 1e-12
 
@@ -83,14 +83,16 @@ class Search:
         self.__dict__.update(state, _lock=Lock())
 
     def _tree_can(self) -> bool:
-        return self.metric.power is not None and not self.view.sparse and 0 < self.view.shape[1] <= 15
+        return self.metric.power is not None and not self.view.sparse and 0 < self.view.shape[1] <= _TREE_MOST
 
     def _tree_pays(self) -> bool:
         n, d = self.view.shape
         if not self._tree_can() or d > _TREE_FEATURES:
             return False
-        # Brute force on products is quick: the more features, the more rows a tree needs to be quicker.
-        return n >= _TREE_ROWS * (4 ** (d - 1) if self.metric.name == "euclidean" else 2 ** (d - 1))
+        # Measured: brute force on products is quick, so that each further feature asks for more rows.
+        if self.metric.name == "euclidean":
+            return n >= 300 and n >= 1000 * 5.0 ** (d - 4)
+        return n >= 300 * 3.0 ** max(0, d - 3)
 
     def nearest(self, queries: DataView, k: int, n_jobs: int | None = None) -> tuple[Array, Array]:
         """Return the distances and numbers of the ``k`` nearest rows of each query, the nearest first.

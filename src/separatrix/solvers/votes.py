@@ -54,8 +54,8 @@ def refuse_empty_votes(weights: Array | None) -> None:
     if weights is not None and not np.all(np.any(weights != 0, axis=1)):
         row = int(np.flatnonzero(~np.any(weights != 0, axis=1))[0])
         raise ValueError(
-            f"All neighbors of some sample is getting zero weights (row {row}). Please modify 'weights' to avoid "
-            "this case if you are using a user-defined function."
+            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if "
+            f"you are using a user-defined function. The first such sample is row {row}."
         )
 
 
