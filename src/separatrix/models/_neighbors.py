@@ -21,7 +21,9 @@ from separatrix.solvers.neighbors import Search, graph_neighbors
 from separatrix.solvers.votes import Weighting, neighbor_weights
 
 #: Metrics that scikit-learn's trees know, and so those that ``algorithm=`` may name a tree for.
-_KD_TREE = frozenset({"euclidean", "l2", "minkowski", "p", "manhattan", "cityblock", "l1", "chebyshev", "infinity"})
+_KD_TREE = frozenset(
+    {"euclidean", "l2", "minkowski", "p", "manhattan", "cityblock", "l1", "chebyshev", "infinity"}
+)
 _NO_TREE = frozenset({"correlation", "cosine", "precomputed", "sqeuclidean", "yule"})
 
 
@@ -77,8 +79,8 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
             check_non_negative(X, type(self).__name__)
             if X.shape[0] != X.shape[1]:
                 raise ValueError(
-                    f"Precomputed matrix must be square. Input is a {X.shape[0]}x{X.shape[1]} matrix: fit takes the "
-                    "distances between all training samples."
+                    f"Precomputed matrix must be square. Input is a {X.shape[0]}x{X.shape[1]} matrix: fit "
+                    "takes the distances between all training samples."
                 )
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
         self._search = self._make_search()
@@ -90,17 +92,22 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_graph_format(self, X: Any) -> None:
-        if self.metric == "precomputed" and sparse.issparse(X) and X.format not in ("csr", "csc", "coo", "lil"):
+        if (
+            self.metric == "precomputed"
+            and sparse.issparse(X)
+            and X.format not in ("csr", "csc", "coo", "lil")
+        ):
             raise TypeError(
-                f"Sparse matrix in {X.format!r} format is not supported due to its handling of explicit zeros: "
-                "convert it with X.tocsr()."
+                f"Sparse matrix in {X.format!r} format is not supported due to its handling of explicit "
+                "zeros: convert it with X.tocsr()."
             )
 
     def _set_metric(self) -> None:
         params = dict(self.metric_params or {})
         if "p" in params and self.p is not None:
             warnings.warn(
-                "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
+                "Parameter p is found in metric_params. The corresponding parameter from __init__ is "
+                "ignored.",
                 SyntaxWarning,
                 stacklevel=4,
             )
@@ -120,23 +127,26 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         if callable(self.metric):
             if self.algorithm == "kd_tree":
                 raise ValueError(
-                    f"kd_tree does not support callable metric '{self.metric}'; choose algorithm='auto' or 'brute'."
+                    f"kd_tree does not support callable metric '{self.metric}'; choose algorithm='auto' "
+                    "or 'brute'."
                 )
-        elif tree and (self.metric in _NO_TREE or (self.algorithm == "kd_tree" and self.metric not in _KD_TREE)):
+        elif tree and (
+            self.metric in _NO_TREE or (self.algorithm == "kd_tree" and self.metric not in _KD_TREE)
+        ):
             raise ValueError(
-                f"Metric '{self.metric}' not valid for algorithm='{self.algorithm}': choose algorithm='auto' or "
-                f"'brute', or a metric among {', '.join(sorted(_KD_TREE))}."
+                f"Metric '{self.metric}' not valid for algorithm='{self.algorithm}': choose "
+                f"algorithm='auto' or 'brute', or a metric among {', '.join(sorted(_KD_TREE))}."
             )
         params = self.effective_metric_params_
         if self.effective_metric_ == "minkowski" and params["p"] is not None and params["p"] < 1:
             if tree:
                 raise ValueError(
-                    f'algorithm="{self.algorithm}" does not support 0 < p < 1 for the Minkowski metric. To resolve '
-                    'this problem either set p >= 1 or algorithm="brute".'
+                    f'algorithm="{self.algorithm}" does not support 0 < p < 1 for the Minkowski metric. '
+                    'To resolve this problem either set p >= 1 or algorithm="brute".'
                 )
             warnings.warn(
-                "Mind that for 0 < p < 1, Minkowski metrics are not distance metrics. Continuing the execution "
-                "with `algorithm='brute'`.",
+                "Mind that for 0 < p < 1, Minkowski metrics are not distance metrics. Continuing the "
+                "execution with `algorithm='brute'`.",
                 stacklevel=5,
             )
         if self.algorithm == "kd_tree" and params.get("w") is not None:
@@ -187,8 +197,8 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         distance, index = self._neighbors(X, n_neighbors)
         return (distance, index) if return_distance else index
 
-    def _neighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[Array, Array]:
-        k = self.n_neighbors if n_neighbors is None else n_neighbors
+    def _neighbors(self, X: Any, n_neighbors: Any = None) -> tuple[Array, Array]:
+        k: Any = self.n_neighbors if n_neighbors is None else n_neighbors
         if not isinstance(k, Integral):
             raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value")
         if k <= 0:
@@ -201,20 +211,23 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
             X, _ = check_samples(self, X, reset=False)
             if self.metric == "precomputed":
                 check_non_negative(X, type(self).__name__)
+        k = int(k)
         if k + own > self.n_samples_fit_:
             relation = "<" if own else "<="
             raise ValueError(
                 f"Expected n_neighbors {relation} n_samples_fit, but n_neighbors = {k}, n_samples_fit = "
                 f"{self.n_samples_fit_}, n_samples = {X.shape[0]}: lower n_neighbors or fit more samples."
             )
-        k = int(k) + own
+        k += own
         if self.metric == "precomputed" and sparse.issparse(X):
             distance, index = graph_neighbors(X, k, own)
         else:
             distance, index = self._fitted_search().nearest(view_of(X), k, self.n_jobs)
         return _without_self(distance, index) if own else (distance, index)
 
-    def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+    ) -> Any:
         """Return the neighbours as a sparse matrix.
 
         Parameters
@@ -262,5 +275,3 @@ def _without_self(distance: Array, index: Array) -> tuple[Array, Array]:
     others[others.all(axis=1), -1] = False
     shape = (len(index), index.shape[1] - 1)
     return distance[others].reshape(shape), index[others].reshape(shape)
-
-

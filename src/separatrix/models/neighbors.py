@@ -16,12 +16,12 @@ from separatrix.models._validation import check_targets
 from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
 
 
-class KNeighborsClassifier(ClassifierMixin, NeighborsModel):
+class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[misc]
     r"""Classification by the votes of the nearest training samples.
 
-    ``ŷ(x) = argmax_c Σ_{i ∈ N_k(x)} v_i [y_i = c]``: the ``k`` samples ``N_k(x)`` of least distance to ``x`` vote
-    with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the rows, equal votes
-    by the order of the classes. The search is exact.
+    ``ŷ(x) = argmax_c Σ_{i ∈ N_k(x)} v_i [y_i = c]``: the ``k`` samples ``N_k(x)`` of least distance to ``x``
+    vote with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the rows,
+    equal votes by the order of the classes. The search is exact.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):
         Every neighbour counts the same ("uniform" and None), by the inverse of its distance (neighbours at
         distance 0, where there are any, then count alone), or as a function of the array of distances says.
     algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
-        How to search; all find the same. "brute" is brute force; "kd_tree" and "ball_tree" are a k-d tree where
-        the metric is Minkowski's with ``p ≥ 1`` and the data are dense with at most 15 features, else brute force;
-        "auto" takes the tree for few features and many samples.
+        How to search; all find the same. "brute" is brute force; "kd_tree" and "ball_tree" are a k-d tree
+        where the metric is Minkowski's with ``p ≥ 1`` and the data are dense with at most 15 features, else
+        brute force; "auto" takes the tree for few features and many samples.
     leaf_size : int, default=30
         Samples in a leaf of the tree.
     p : float, default=2
         Power of Minkowski's metric ``(Σ_j |x_j − z_j|^p)^(1/p)``.
     metric : str, Kernel or callable, default="minkowski"
-        "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "precomputed" (``X`` are distances), other
-        metrics of SciPy by name; a kernel ``k`` of :mod:`separatrix.kernels` for the distance in its feature space
-        ``√(k(x, x) − 2k(x, z) + k(z, z))``; or a function of two rows.
+        "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "precomputed" (``X`` are distances),
+        other metrics of SciPy by name; a kernel ``k`` of :mod:`separatrix.kernels` for the distance in its
+        feature space ``√(k(x, x) − 2k(x, z) + k(z, z))``; or a function of two rows.
     metric_params : dict or None, default=None
         Further arguments of the metric.
     n_jobs : int or None, default=None
@@ -167,12 +167,12 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):
         return tags
 
 
-class KNeighborsRegressor(RegressorMixin, NeighborsModel):
+class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
     r"""Regression by the mean of the nearest training samples' targets.
 
-    ``ŷ(x) = Σ_{i ∈ N_k(x)} v_i y_i / Σ_{i ∈ N_k(x)} v_i`` over the ``k`` samples ``N_k(x)`` of least distance to
-    ``x``, with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the rows. The
-    search is exact.
+    ``ŷ(x) = Σ_{i ∈ N_k(x)} v_i y_i / Σ_{i ∈ N_k(x)} v_i`` over the ``k`` samples ``N_k(x)`` of least distance
+    to ``x``, with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the rows.
+    The search is exact.
 
     Parameters
     ----------

@@ -13,7 +13,13 @@ from separatrix.data.view import Array
 from separatrix.kernels import RBF, Kernel, Linear
 
 #: Names with another name for the same, and the name of SciPy's distance.
-_ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan", "infinity": "chebyshev", "p": "minkowski"}
+_ALIASES = {
+    "l2": "euclidean",
+    "l1": "manhattan",
+    "cityblock": "manhattan",
+    "infinity": "chebyshev",
+    "p": "minkowski",
+}
 #: Metrics that read the rows as truth values.
 _BOOLEAN = frozenset({"dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"})
 #: Parameters that a metric takes beside the rows.
@@ -68,8 +74,8 @@ def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
     if unknown := set(params) - _PARAMETERS.get(name, set()):
         allowed = ", ".join(sorted(_PARAMETERS.get(name, ()))) or "none"
         raise ValueError(
-            f"metric_params holds {', '.join(map(repr, sorted(unknown)))}, which metric={metric!r} does not know "
-            f"(it takes: {allowed})."
+            f"metric_params holds {', '.join(map(repr, sorted(unknown)))}, which metric={metric!r} does "
+            f"not know (it takes: {allowed})."
         )
     if name == "minkowski":
         return _minkowski(params)
@@ -84,7 +90,9 @@ def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
     if name == "haversine":
         return Metric("blocks", _haversine)
     if name == "seuclidean" and "V" not in params:
-        raise ValueError("metric='seuclidean' needs the features' variances: metric_params={'V': X.var(axis=0)}.")
+        raise ValueError(
+            "metric='seuclidean' needs the features' variances: metric_params={'V': X.var(axis=0)}."
+        )
     if name == "mahalanobis":
         params = {"VI": _inverse(params)}
     return Metric("blocks", _cdist(name, params))
@@ -100,7 +108,7 @@ def _kernel_metric(kernel: Kernel) -> Metric:
     def blocks(A: Any, B: Any) -> Array:
         A, B = A.astype(np.float64), B.astype(np.float64)
         squared = kernel.diag(A)[:, None] - 2 * kernel(A, B) + kernel.diag(B)
-        return np.sqrt(np.maximum(squared, 0.0))
+        return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
     return Metric("blocks", blocks)
 
@@ -108,7 +116,9 @@ def _kernel_metric(kernel: Kernel) -> Metric:
 def _minkowski(params: dict[str, Any]) -> Metric:
     p, w = params.get("p", 2), params.get("w")
     if p is None or not p > 0:
-        raise ValueError(f"p must be a positive number for metric='minkowski', not {p!r}; p=2 is Euclid's distance.")
+        raise ValueError(
+            f"p must be a positive number for metric='minkowski', not {p!r}; p=2 is Euclid's distance."
+        )
     if w is not None:
         return Metric("blocks", _cdist("minkowski", {"p": p, "w": np.asarray(w, dtype=np.float64)}))
     if p == 2:
@@ -127,8 +137,8 @@ def _inverse(params: dict[str, Any]) -> Array:
     if "V" in params:
         return np.linalg.inv(np.asarray(params["V"], dtype=np.float64))
     raise ValueError(
-        "metric='mahalanobis' needs a covariance or its inverse: metric_params={'V': np.cov(X, rowvar=False)} "
-        "or {'VI': ...}."
+        "metric='mahalanobis' needs a covariance or its inverse: "
+        "metric_params={'V': np.cov(X, rowvar=False)} or {'VI': ...}."
     )
 
 
@@ -151,7 +161,8 @@ def _haversine(A: Any, B: Any) -> Array:
     A, B = _dense(A).astype(np.float64), _dense(B).astype(np.float64)
     if A.shape[1] != 2:
         raise ValueError(
-            f"Haversine distance only valid in 2 dimensions, latitude and longitude in radians; X has {A.shape[1]}."
+            "Haversine distance only valid in 2 dimensions, latitude and longitude in radians; X has "
+            f"{A.shape[1]}."
         )
     half = np.sin((A[:, None, :] - B[None, :, :]) / 2) ** 2
     chord = half[..., 0] + np.cos(A[:, :1]) * np.cos(B[:, 0]) * half[..., 1]
@@ -159,7 +170,7 @@ def _haversine(A: Any, B: Any) -> Array:
 
 
 def _pair_by_pair(metric: Callable[..., Any], params: dict[str, Any], A: Any, B: Any) -> Array:
-    """Call a user's function on each pair of rows; rows of sparse data are given as CSR matrices of one row."""
+    """Call a user's function on each pair of rows; sparse rows are given as CSR matrices of one row."""
     # Each row is cut out once: slicing a sparse matrix costs more than most metrics.
     if sparse.issparse(A):
         first, second = ([M[[i], :] for i in range(M.shape[0])] for M in (A, B))
@@ -169,7 +180,7 @@ def _pair_by_pair(metric: Callable[..., Any], params: dict[str, Any], A: Any, B:
     if np.isnan(distances).any():
         i, j = np.argwhere(np.isnan(distances))[0]
         raise ValueError(
-            f"the metric {getattr(metric, '__qualname__', metric)} returned NaN for row {i} and row {j} of two "
-            "blocks; a distance must be a number."
+            f"the metric {getattr(metric, '__qualname__', metric)} returned NaN for row {i} and row {j} "
+            "of two blocks; a distance must be a number."
         )
     return distances.reshape(len(first), len(second))

@@ -1,18 +1,19 @@
 r"""Reduced vectors in single precision, whose inner products bound distances from below.
 
-Let ``y = s(x − c)`` (``u = x/‖x‖`` in the place of ``x`` for the cosine). For orthonormal columns ``V`` the map
-``z = (Vᵀy, √(‖y‖² − ‖Vᵀy‖²))`` brings no two points farther apart, and ``‖z‖ = ‖y‖``, so that
+Let ``y = s(x − c)`` (``u = x/‖x‖`` in the place of ``x`` for the cosine). For orthonormal columns ``V`` the
+map ``z = (Vᵀy, √(‖y‖² − ‖Vᵀy‖²))`` brings no two points farther apart, and ``‖z‖ = ‖y‖``, so that
 
     s²‖x − q‖² ≥ ‖z_q − z_x‖² = ‖y_q‖² + ‖y_x‖² − 2 z_q·z_x.
 
-With as many directions ``V`` as the data mostly lie along (their principal ones, from a sample), one product of
-short vectors tells of nearly all rows that they are too far. Without ``V`` (``z = y``) it is the distance itself.
+With as many directions ``V`` as the data mostly lie along (their principal ones, from a sample), one product
+of short vectors tells of nearly all rows that they are too far. Without ``V`` (``z = y``) it is the distance
+itself.
 
-Rounding. Stored are ``ẑ = z + e`` with ``‖e‖ ≤ κ‖y‖`` (rounding to single precision; the square root of what is
-left of a difference). If ``‖x − q‖ ≤ D``, then ``‖ẑ_q − ẑ_x‖ ≤ sD + κ(‖y_q‖ + ‖y_x‖)``, and by
-``(a + b)² ≤ (1 + θ)a² + (1 + 1/θ)b²`` its square is at most ``(1 + θ)s²D² + 2(1 + 1/θ)κ²(‖y_q‖² + ‖y_x‖²)``. The
-product of ``w`` terms in single precision adds an error of at most ``2γ(‖y_q‖² + ‖y_x‖²)``, ``γ ≈ w 2⁻²⁴``.
-Both errors are ``c(‖y_q‖² + ‖y_x‖²)`` and go to either side: a row within ``D`` has
+Rounding. Stored are ``ẑ = z + e`` with ``‖e‖ ≤ κ‖y‖`` (rounding to single precision; the square root of what
+is left of a difference). If ``‖x − q‖ ≤ D``, then ``‖ẑ_q − ẑ_x‖ ≤ sD + κ(‖y_q‖ + ‖y_x‖)``, and because
+``(a + b)² ≤ (1 + θ)a² + (1 + 1/θ)b²`` its square is at most
+``(1 + θ)s²D² + 2(1 + 1/θ)κ²(‖y_q‖² + ‖y_x‖²)``. The product of ``w`` terms in single precision adds an error of at most ``2γ(‖y_q‖² + ‖y_x‖²)``, ``γ ≈ w 2⁻²⁴``. Both
+errors are ``c(‖y_q‖² + ‖y_x‖²)`` and go to either side: a row within ``D`` has
 
     ẑ_q·ẑ_x − h_x ≥ (room_q − (1 + θ)s²D²)/2,    2h_x = ‖ẑ_x‖² − c‖y_x‖²,  room_q = ‖ẑ_q‖² − c‖y_q‖².
 """
@@ -156,7 +157,8 @@ def _directions(sample: Array) -> Array | None:
     for m in (m for m in _DIRECTIONS if m <= basis.shape[1]):
         p, x = probes @ basis[:, :m], others @ basis[:, :m]
         q_rest, x_rest = (
-            np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", z, z), 0)) for squares, z in ((own, p), (other, x))
+            np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", z, z), 0))
+            for squares, z in ((own, p), (other, x))
         )
         passed = np.mean(sizes - 2 * (p @ x.T + np.outer(q_rest, x_rest)) <= nearest[:, None])
         cost = _FILTER * m + float(passed) * (_MEASURE * d + _START)

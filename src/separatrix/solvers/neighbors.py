@@ -1,15 +1,15 @@
 """Exact nearest neighbours.
 
-For each query the ``k`` rows of least distance, those of equal distance by their number. Distances are sums of
-the coordinates' differences in double precision, whatever the route to the rows:
+For each query the ``k`` rows of least distance, those of equal distance by their number. Distances are sums
+of the coordinates' differences in double precision, whatever the route to the rows:
 
-- **brute force**: Euclid's and the cosine distance pass a filter first (:mod:`~separatrix.solvers._reduction`: a
-  product of reduced vectors in single precision with a bound of its error), and only rows that may be among
-  the nearest are measured. Filter, measure and the list of the ``k`` best are one loop in
-  the compiled core, over blocks of rows and parts of the queries.
+- **brute force**: a filter first for Euclid's and the cosine distance (``_reduction.py``: a product of reduced
+  vectors in single precision, with a bound of its error); only rows that may be among the nearest are
+  measured. Filter, measure and the list of the ``k`` best are one loop in the compiled core, over blocks of
+  rows and parts of the queries.
 - **a k-d tree** (SciPy's) for few features and many rows, for Minkowski metrics. It does not promise which of
-  several equal distances it returns, so it is asked for one neighbour more; where the last two are equal up to
-  rounding, brute force decides.
+  several equal distances it returns, so it is asked for one neighbour more; where the last two are equal up
+  to rounding, brute force decides.
 - **blocks of distances** for all other metrics.
 
 Nothing depends on the number of threads: a result has but one value.
@@ -149,7 +149,9 @@ class Search:
             self._asked += m
             filtering = work > _SMALL and m >= _FEW
             reduction = self._reduction() if filtering else None
-            panels = self._panels(reduction) if reduction is not None and reduction.basis is not None else None
+            panels = (
+                self._panels(reduction) if reduction is not None and reduction.basis is not None else None
+            )
         cosine = self.metric.name == "cosine"
         slack = 8 * (self.view.shape[1] + 16) * 2.0**-53 if cosine else 1e-300
 
@@ -170,7 +172,11 @@ class Search:
                 slack=slack,
             )
             for number, (rows, X) in enumerate(self.view.blocks()):
-                X = X if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0 else np.ascontiguousarray(X)
+                X = (
+                    X
+                    if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0
+                    else np.ascontiguousarray(X)
+                )
                 packed: Any = (None, None)
                 if panels is not None:
                     packed = panels[number]
@@ -264,7 +270,9 @@ class Search:
         with self._lock:
             if "tree" not in self._made:
                 X = self.view.read(slice(0, self.view.shape[0]))
-                self._made["tree"] = cKDTree(X, leafsize=self.leaf_size, compact_nodes=False, balanced_tree=False)
+                self._made["tree"] = cKDTree(
+                    X, leafsize=self.leaf_size, compact_nodes=False, balanced_tree=False
+                )
         tree, p, k = self._made["tree"], self.metric.power, distance.shape[1]
         step = max(1, BLOCK_BYTES // (8 * (k + 1) * (self.view.shape[1] + 2)))
         unclear = []
@@ -311,11 +319,11 @@ def graph_neighbors(graph: Any, k: int, own: bool) -> tuple[Array, Array]:
     """
     counts = np.diff(graph.indptr)
     if counts.size and counts.min() < k:
-        row = int(counts.argmin())
+        short = int(counts.argmin())
         raise ValueError(
-            f"{k - own} neighbors are required for some samples, but some samples have only {counts[row] - own} "
-            f"neighbors in precomputed graph matrix (row {row}). Decrease number of neighbors used or recompute the "
-            "graph with more neighbors."
+            f"{k - own} neighbors are required for some samples, but some samples have only "
+            f"{counts[short] - own} neighbors in precomputed graph matrix (row {short}). Decrease number "
+            "of neighbors used or recompute the graph with more neighbors."
         )
     row = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((graph.indices, graph.data, row))

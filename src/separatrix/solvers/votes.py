@@ -37,8 +37,8 @@ def neighbor_weights(distance: Array, weights: Weighting) -> Array | None:
         found = np.asarray(weights(distance))
         if found.shape != distance.shape:
             raise ValueError(
-                f"weights returned shape {found.shape} for distances of shape {distance.shape}; it must return "
-                "one weight for each distance."
+                f"weights returned shape {found.shape} for distances of shape {distance.shape}; it must "
+                "return one weight for each distance."
             )
         return found
     with np.errstate(divide="ignore"):
@@ -54,8 +54,8 @@ def refuse_empty_votes(weights: Array | None) -> None:
     if weights is not None and not np.all(np.any(weights != 0, axis=1)):
         row = int(np.flatnonzero(~np.any(weights != 0, axis=1))[0])
         raise ValueError(
-            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if "
-            f"you are using a user-defined function. The first such sample is row {row}."
+            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this "
+            f"case if you are using a user-defined function. The first such sample is row {row}."
         )
 
 
