@@ -9,6 +9,7 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 constexpr std::int64_t NO_ROW = INT64_MAX;
+constexpr std::int64_t STRETCH_NUMBERS = 1 << 16;
 // Features after which a distance is compared with the limit.
 constexpr std::int64_t STRIDE = 128;
 
@@ -191,8 +192,11 @@ void nearest_dense(const DenseArray<T>& X, std::int64_t rows, std::int64_t first
     const DenseMeasure<T> measure{X, state};
     if (!panels) return take_all(measure, state, rows, first);
     Passed passed;
-    for (std::int64_t base = 0; base < rows; base += STRETCH) {
-        const std::int64_t stretch = rows - base < STRETCH ? rows - base : STRETCH;
+    // So many rows that their panels stay in the second-level cache while all queries pass by.
+    std::int64_t most = STRETCH_NUMBERS / state.width / PANEL * PANEL;
+    most = most < PANEL ? PANEL : most > STRETCH ? STRETCH : most;
+    for (std::int64_t base = 0; base < rows; base += most) {
+        const std::int64_t stretch = rows - base < most ? rows - base : most;
         for (std::int64_t query = 0; query < state.count; query += DENSE_TILE) {
             const float* queries[DENSE_TILE];
             float thresholds[DENSE_TILE];

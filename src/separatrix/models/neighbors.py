@@ -171,8 +171,8 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
     r"""Regression by the mean of the nearest training samples' targets.
 
     ``ŷ(x) = Σ_{i ∈ N_k(x)} v_i y_i / Σ_{i ∈ N_k(x)} v_i`` over the ``k`` samples ``N_k(x)`` of least distance
-    to ``x``, with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the rows.
-    The search is exact.
+    to ``x``, with weights ``v_i``, 1 or ``1/d(x, x_i)``. Equal distances are resolved by the order of the
+    rows. The search is exact.
 
     Parameters
     ----------

@@ -12,8 +12,9 @@ itself.
 Rounding. Stored are ``ẑ = z + e`` with ``‖e‖ ≤ κ‖y‖`` (rounding to single precision; the square root of what
 is left of a difference). If ``‖x − q‖ ≤ D``, then ``‖ẑ_q − ẑ_x‖ ≤ sD + κ(‖y_q‖ + ‖y_x‖)``, and because
 ``(a + b)² ≤ (1 + θ)a² + (1 + 1/θ)b²`` its square is at most
-``(1 + θ)s²D² + 2(1 + 1/θ)κ²(‖y_q‖² + ‖y_x‖²)``. The product of ``w`` terms in single precision adds an error of at most ``2γ(‖y_q‖² + ‖y_x‖²)``, ``γ ≈ w 2⁻²⁴``. Both
-errors are ``c(‖y_q‖² + ‖y_x‖²)`` and go to either side: a row within ``D`` has
+``(1 + θ)s²D² + 2(1 + 1/θ)κ²(‖y_q‖² + ‖y_x‖²)``. The product of ``w`` terms in single precision adds an error
+of at most ``2γ(‖y_q‖² + ‖y_x‖²)``, ``γ ≈ w 2⁻²⁴``. Both errors are ``c(‖y_q‖² + ‖y_x‖²)`` and go to either
+side: a row within ``D`` has
 
     ẑ_q·ẑ_x − h_x ≥ (room_q − (1 + θ)s²D²)/2,    2h_x = ‖ẑ_x‖² − c‖y_x‖²,  room_q = ‖ẑ_q‖² − c‖y_q‖².
 """
@@ -209,6 +210,7 @@ class SparseReduction:
             lengths = np.bincount(row, np.square(single, dtype=np.float64), count)
             return single, lengths * (1 - self.error)
 
-    def halves(self, lengths: Array) -> Array:
-        """Return ``h`` of rows with these lengths."""
-        return _rounded_down(lengths / 2)
+    def rows(self, rows: Any) -> tuple[Array, Array]:
+        """Return the values of training rows and their ``h``."""
+        values, lengths = self.values(rows)
+        return values, _rounded_down(lengths / 2)

@@ -3,10 +3,10 @@
 For each query the ``k`` rows of least distance, those of equal distance by their number. Distances are sums
 of the coordinates' differences in double precision, whatever the route to the rows:
 
-- **brute force**: a filter first for Euclid's and the cosine distance (``_reduction.py``: a product of reduced
-  vectors in single precision, with a bound of its error); only rows that may be among the nearest are
-  measured. Filter, measure and the list of the ``k`` best are one loop in the compiled core, over blocks of
-  rows and parts of the queries.
+- **brute force**: for Euclid's and the cosine distance a filter first (``_reduction.py``: a product of
+  reduced vectors in single precision, with a bound of its error); only rows that may be among the nearest
+  are measured. Filter, measure and the list of the ``k`` best are one loop in the compiled core, over
+  blocks of rows and parts of the queries.
 - **a k-d tree** (SciPy's) for few features and many rows, for Minkowski metrics. It does not promise which of
   several equal distances it returns, so it is asked for one neighbour more; where the last two are equal up
   to rounding, brute force decides.
@@ -17,6 +17,7 @@ Nothing depends on the number of threads: a result has but one value.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any
 
@@ -30,13 +31,18 @@ from separatrix.data.view import BLOCK_BYTES, Array, DataView, csr_parts
 from separatrix.solvers._metrics import Metric
 from separatrix.solvers._reduction import Reduction, SparseReduction
 
+Answer = Callable[[Any, Array, Array], None]
+"""Offers rows to a part of the queries: the queries, their least distances so far, and the rows."""
+
 _NO_ROW = np.iinfo(np.int64).max
+#: Bytes of reduced rows in one round.
+_ROUND_BYTES = 64 << 20
 #: Queries in one part, and numbers that the distances of one part to one block may be.
 _PART, _BLOCK_NUMBERS = 4096, 1 << 19
 #: Multiply-adds below which nothing is filtered, nor split for threads; fewest queries to filter for.
 _SMALL, _FEW = 1 << 20, 8
 #: Features from which principal directions are looked for, and multiply-adds from which that pays.
-_WIDE, _PROJECT_WORK = 128, 4e9
+_WIDE, _PROJECT_WORK = 128, 2e10
 #: Most features for a k-d tree that is not asked for, and for one that is.
 _TREE_FEATURES, _TREE_MOST = 10, 15
 #: Relative difference up to which two distances of the tree may be equal.
@@ -118,40 +124,69 @@ class Search:
     def _by_force(self, queries: DataView, distance: Array, index: Array) -> None:
         """Fill in distances (squared ones for Euclid's metric) and rows, by blocks."""
         (n, d), (m, k) = self.view.shape, distance.shape
-        work = float(n) * m * max(1.0, min(d, self.view.row_elements))
-        step = int(max(_FEW, min(_PART, BLOCK_BYTES // (8 * (d + 2 * k)))))
-        if queries.sparse and self.view.sparse:
-            step = _PART
+        work = float(n) * m * max(1.0, self.view.row_elements)
+        step = int(max(_FEW, min(_PART, BLOCK_BYTES // (8 * ((1 if queries.sparse else d) + 2 * k)))))
         if work > _SMALL:
             step = min(step, max(8 * _FEW, -(-m // 8)))
-        if self.metric.name in ("euclidean", "cosine"):
-            answer = self._answer_sparse if self.view.sparse else self._answer_dense(m, work)
-        else:
-            answer = self._answer_blocks
-
-        def part(number: int) -> None:
-            rows = slice(number * step, min((number + 1) * step, m))
-            best, at = distance[rows], index[rows]
-            best.fill(np.inf)
-            at.fill(_NO_ROW)
-            answer(queries.read(rows), best, at)
-            order = np.lexsort((at, best), axis=1)
-            distance[rows], index[rows] = (np.take_along_axis(part, order, 1) for part in (best, at))
-
+        parts = [slice(begin, min(begin + step, m)) for begin in range(0, m, step)]
+        distance.fill(np.inf)
+        index.fill(_NO_ROW)
         with single_threaded(work):
-            for _ in in_threads(part, -(-m // step)):
-                pass
+            for answer in self._rounds(m, work):  # each offers more rows to all queries
+
+                def offer(number: int, answer: Answer = answer) -> None:
+                    part = parts[number]
+                    answer(queries.read(part), distance[part], index[part])
+
+                for _ in in_threads(offer, len(parts)):
+                    pass
+        for part in parts:
+            order = np.lexsort((index[part], distance[part]), axis=1)
+            for array in (distance, index):
+                array[part] = np.take_along_axis(array[part], order, 1)
+
+    def _rounds(self, m: int, work: float) -> Iterator[Answer]:
+        """Yield functions that offer rows to a part of the queries; together they offer all rows."""
+        if self.metric.name not in ("euclidean", "cosine"):
+            yield self._answer_blocks
+            return
+        if not self.view.sparse:
+            with self._lock:
+                self._asked += m
+                reduction = self._reduction() if work > _SMALL and m >= _FEW else None
+                made = (
+                    self._panels(reduction) if reduction is not None and reduction.basis is not None else None
+                )
+            if reduction is None or made is not None:
+                yield self._dense_answer(reduction, self.view.parts(), made)
+                return
+            pack, row_bytes = reduction.panels, 4.0 * reduction.width
+        else:
+            with self._lock:
+                if "sparse" not in self._made:
+                    self._made["sparse"] = SparseReduction.of(self.view, self.metric.name == "cosine")
+            sparse_reduction: SparseReduction = self._made["sparse"]
+            pack, row_bytes = sparse_reduction.rows, 4 * self.view.row_elements
+        # Reduced rows are made for a round and used by all queries: few rounds, bounded memory.
+        parts, most = self.view.parts(), max(1, int(_ROUND_BYTES // max(1, row_bytes)))
+        begin = 0
+        while begin < len(parts):
+            end = begin + 1
+            while end < len(parts) and parts[end].stop - parts[begin].start <= most:
+                end += 1
+            now = parts[begin:end]
+            packed = list(in_threads(lambda i, now=now: pack(self.view.read(now[i])), len(now)))  # type: ignore[misc]
+            if self.view.sparse:
+                yield self._sparse_answer(sparse_reduction, now, packed)
+            else:
+                yield self._dense_answer(reduction, now, packed)
+            begin = end
 
     # ---------------------------------------------------------------------------------- dense rows
 
-    def _answer_dense(self, m: int, work: float) -> Any:
-        with self._lock:
-            self._asked += m
-            filtering = work > _SMALL and m >= _FEW
-            reduction = self._reduction() if filtering else None
-            panels = (
-                self._panels(reduction) if reduction is not None and reduction.basis is not None else None
-            )
+    def _dense_answer(
+        self, reduction: Any, parts: list[slice], packed: list[tuple[Array, Array]] | None
+    ) -> Answer:
         cosine = self.metric.name == "cosine"
         slack = 8 * (self.view.shape[1] + 16) * 2.0**-53 if cosine else 1e-300
 
@@ -171,70 +206,62 @@ class Search:
                 grow=reduction.grow if reduction is not None else 0.0,
                 slack=slack,
             )
-            for number, (rows, X) in enumerate(self.view.blocks()):
-                X = (
-                    X
-                    if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0
-                    else np.ascontiguousarray(X)
-                )
-                packed: Any = (None, None)
-                if panels is not None:
-                    packed = panels[number]
-                elif reduction is not None:
-                    packed = reduction.panels(X)
-                state.add_dense(X, rows.start, *packed)
+            for number, rows in enumerate(parts):
+                X = self.view.read(rows)
+                if X.strides[1] != X.itemsize or X.strides[0] % X.itemsize:
+                    X = np.ascontiguousarray(X)
+                state.add_dense(X, rows.start, *((None, None) if packed is None else packed[number]))
 
         return answer
 
-    def _reduction(self) -> Any:
+    def _reduction(self) -> Reduction:
         """Return the map to reduced vectors; principal directions only once enough has been asked for."""
         n, d = self.view.shape
         project = d >= _WIDE and float(n) * d * self._asked >= _PROJECT_WORK
-        if "directions" in self._made:
-            return self._made["directions"]
-        name = "directions" if project else "plain"
+        name = "directions" if project or "directions" in self._made else "plain"
         if name not in self._made:
             self._made[name] = Reduction(self.view, self.metric.name == "cosine", project)
-        return self._made[name]
+        made: Reduction = self._made[name]
+        return made
 
     def _panels(self, reduction: Reduction) -> list[tuple[Array, Array]]:
         if "panels" not in self._made:
             parts = self.view.parts()
-            with single_threaded(np.inf):
-                packed = in_threads(lambda i: reduction.panels(self.view.read(parts[i])), len(parts))
-                self._made["panels"] = list(packed)
+            packed = in_threads(lambda i: reduction.panels(self.view.read(parts[i])), len(parts))
+            self._made["panels"] = list(packed)
         return list(self._made["panels"])
 
     # --------------------------------------------------------------------------------- sparse rows
 
-    def _answer_sparse(self, block: Any, best: Array, at: Array) -> None:
+    def _sparse_answer(
+        self, reduction: SparseReduction, parts: list[slice], packed: list[tuple[Array, Array]]
+    ) -> Answer:
         cosine = self.metric.name == "cosine"
-        with self._lock:
-            if "sparse" not in self._made:
-                self._made["sparse"] = SparseReduction.of(self.view, cosine)
-        reduction = self._made["sparse"]
-        Q = sparse.csr_array(block, dtype=np.float64)
-        if not Q.has_canonical_format:
-            Q = Q.copy()
-            Q.sum_duplicates()
-        values, room = reduction.values(Q)
-        row = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
-        norms = np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None
-        state = _hot.Nearest(
-            distance=best,
-            index=at,
-            cosine=cosine,
-            norms=norms,
-            dense=None,
-            reduced=values,
-            room=room,
-            grow=reduction.grow,
-            slack=8 * (reduction.terms + 16) * 2.0**-53 if cosine else 1e-300,
-        )
-        wide = (Q.data, Q.indices.astype(np.int64), Q.indptr.astype(np.int64), Q.shape[1])
-        for rows, X in self.view.blocks():
-            z, lengths = reduction.values(X)
-            state.add_csr(*csr_parts(X), rows.start, z, reduction.halves(lengths), *wide)
+
+        def answer(block: Any, best: Array, at: Array) -> None:
+            Q = sparse.csr_array(block, dtype=np.float64)
+            if not Q.has_canonical_format:
+                Q = Q.copy()
+                Q.sum_duplicates()
+            values, room = reduction.values(Q)
+            row = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
+            norms = np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None
+            state = _hot.Nearest(
+                distance=best,
+                index=at,
+                cosine=cosine,
+                norms=norms,
+                dense=None,
+                reduced=values,
+                room=room,
+                grow=reduction.grow,
+                slack=8 * (reduction.terms + 16) * 2.0**-53 if cosine else 1e-300,
+            )
+            wide = (Q.data, Q.indices.astype(np.int64), Q.indptr.astype(np.int64), Q.shape[1])
+            for rows, (z, halves) in zip(parts, packed, strict=True):
+                state.add_csr(*csr_parts(self.view.read(rows)), rows.start, z, halves, *wide)
+
+        return answer
 
     # -------------------------------------------------------------------------------- other metrics
 
