@@ -222,6 +222,16 @@ def test_cosine(always_filter, layout):
     assert_array_equal(index[3:, :5], peer[1])
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("d", [7, 16, 45])
+def test_dense_and_sparse_give_the_same_bits(always_filter, metric, d):
+    random = np.random.default_rng(d)
+    A, Q = (sparse.random_array((n, d), density=0.4, rng=random, format="csr") for n in (300, 40))
+    of_sparse, of_dense = search(A, Q, 9, metric), search(A.toarray(), Q.toarray(), 9, metric)
+    assert_array_equal(of_sparse[0], of_dense[0])
+    assert_array_equal(of_sparse[1], of_dense[1])
+
+
 def test_mixed_layouts_and_types(always_filter):
     random = np.random.default_rng(11)
     A, Q = random.integers(0, 9, (300, 25)), random.integers(0, 9, (40, 25))

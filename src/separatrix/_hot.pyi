@@ -218,7 +218,6 @@ class Nearest:
         distance: NDArray[Any],
         index: NDArray[Any],
         cosine: bool,
-        norms: NDArray[Any] | None,
         dense: NDArray[Any] | None,
         reduced: NDArray[Any] | None,
         room: NDArray[Any] | None,

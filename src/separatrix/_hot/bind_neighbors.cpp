@@ -69,7 +69,7 @@ void bind_neighbors(nb::module_& m) {
     c.def(
         "__init__",
         [](Nearest* self, const Flat<double>& distance, const Flat<std::int64_t>& index, bool cosine,
-           const std::optional<Flat<const double>>& norms, const std::optional<Flat<const double>>& dense,
+           const std::optional<Flat<const double>>& dense,
            const std::optional<Flat<const float>>& reduced, const std::optional<Flat<const double>>& room,
            double grow, double slack) {
             new (self) Nearest{
@@ -78,7 +78,6 @@ void bind_neighbors(nb::module_& m) {
                 .count = static_cast<std::int64_t>(distance.shape(0)),
                 .k = static_cast<std::int64_t>(distance.shape(1)),
                 .cosine = cosine,
-                .norms = data_of(norms),
                 .dense = data_of(dense),
                 .sparse = {},
                 .reduced = data_of(reduced),
@@ -88,7 +87,7 @@ void bind_neighbors(nb::module_& m) {
                 .slack = slack,
             };
         },
-        nb::kw_only(), "distance"_a, "index"_a, "cosine"_a, "norms"_a.none(), "dense"_a.none(),
+        nb::kw_only(), "distance"_a, "index"_a, "cosine"_a, "dense"_a.none(),
         "reduced"_a.none(), "room"_a.none(), "grow"_a, "slack"_a);
     bind_dense<float>(c);
     bind_dense<double>(c);

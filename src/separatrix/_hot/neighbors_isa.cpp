@@ -25,22 +25,24 @@ Values load(const T* from) {
     return loaded;
 }
 
+double folded(double* s) {
+    for (int width = SUMS / 2; width > 0; width /= 2)
+        for (int l = 0; l < width; ++l) s[l] += s[l + width];
+    return s[0];
+}
+
 struct Sums {
     Values part[PARTS] = {};
 
     double total() const {
         double s[SUMS];
         __builtin_memcpy(s, part, sizeof s);
-        for (int width = SUMS / 2; width > 0; width /= 2)
-            for (int l = 0; l < width; ++l) s[l] += s[l + width];
-        return s[0];
+        return folded(s);
     }
 };
 
-double root(double square) { return __builtin_sqrt(square); }
-
-double cosine_distance(double product, double squares, double norm) {
-    const double length = root(squares) * norm;
+double cosine_distance(double product, double own, double other) {
+    const double length = __builtin_sqrt(own) * __builtin_sqrt(other);
     if (length == 0) return 1;
     const double distance = 1 - product / length;
     return distance < 0 ? 0 : distance > 2 ? 2 : distance;
@@ -79,55 +81,73 @@ struct DenseMeasure {
         return sum;
     }
 
-    double angle(const T* x, const double* q, double norm) const {
-        Sums products, squares;
+    double angle(const T* x, const double* q) const {
+        Sums products, own, other;
         const std::int64_t d = X.n_features;
         std::int64_t j = 0;
         for (; j + SUMS <= d; j += SUMS)
             for (int p = 0; p < PARTS; ++p) {
-                const Values u = load(x + j + p * STEP);
-                products.part[p] += u * load(q + j + p * STEP);
-                squares.part[p] += u * u;
+                const Values u = load(x + j + p * STEP), v = load(q + j + p * STEP);
+                products.part[p] += u * v;
+                own.part[p] += u * u;
+                other.part[p] += v * v;
             }
-        double product = 0, square = 0;
+        double product = 0, own_rest = 0, other_rest = 0;
         for (; j < d; ++j) {
-            product += x[j] * q[j];
-            square += static_cast<double>(x[j]) * x[j];
+            const double u = x[j], v = q[j];
+            product += u * v;
+            own_rest += u * u;
+            other_rest += v * v;
         }
-        return cosine_distance(products.total() + product, squares.total() + square, norm);
+        return cosine_distance(products.total() + product, own.total() + own_rest, other.total() + other_rest);
     }
 
     double operator()(std::int64_t query, std::int64_t row, double limit) const {
         const T* x = X.data + row * X.row_stride;
         const double* q = state.dense + query * X.n_features;
-        return state.cosine ? angle(x, q, state.norms[query]) : squared(x, q, limit);
+        return state.cosine ? angle(x, q) : squared(x, q, limit);
     }
 };
 
-// Sparse rows against one sparse query; the columns of both rise.
+// Sparse rows against one sparse query; the columns of both rise. The same sums as those of dense rows: zeros
+// add nothing to them.
 template <class T, class Index>
 struct CsrMeasure {
     const CsrArray<T, Index>& X;
     const Nearest& state;
 
+    struct Lanes {
+        double s[SUMS + 1] = {};  // the last: features beyond the last whole SUMS
+
+        double total() { return folded(s) + s[SUMS]; }
+    };
+
     double operator()(std::int64_t query, std::int64_t row, double) const {
         const CsrArray<double, std::int64_t>& Q = state.sparse;
+        const std::int64_t whole = X.n_features / SUMS * SUMS;
         Index at = X.indptr[row];
         const Index end = X.indptr[row + 1];
-        double distance = 0, product = 0, squares = 0;
-        const auto add = [&](double x, double q) {
-            distance += (x - q) * (x - q);
-            product += x * q;
-            squares += x * x;
+        Lanes squares, products, own, other;
+        const auto add = [&](std::int64_t j, double x, double q) {
+            const auto lane = j < whole ? j % SUMS : SUMS;
+            if (!state.cosine) {
+                squares.s[lane] += (x - q) * (x - q);
+                return;
+            }
+            products.s[lane] += x * q;
+            own.s[lane] += x * x;
+            other.s[lane] += q * q;
         };
         for (std::int64_t to = Q.indptr[query]; to < Q.indptr[query + 1]; ++to) {
-            for (; at < end && X.indices[at] < Q.indices[to]; ++at) add(X.data[at], 0);
-            const bool both = at < end && X.indices[at] == Q.indices[to];
-            add(both ? static_cast<double>(X.data[at]) : 0, Q.data[to]);
+            const std::int64_t j = Q.indices[to];
+            for (; at < end && X.indices[at] < j; ++at) add(X.indices[at], X.data[at], 0);
+            const bool both = at < end && X.indices[at] == j;
+            add(j, both ? static_cast<double>(X.data[at]) : 0, Q.data[to]);
             at += both;
         }
-        for (; at < end; ++at) add(X.data[at], 0);
-        return state.cosine ? cosine_distance(product, squares, state.norms[query]) : distance;
+        for (; at < end; ++at) add(X.indices[at], X.data[at], 0);
+        if (!state.cosine) return squares.total();
+        return cosine_distance(products.total(), own.total(), other.total());
     }
 };
 

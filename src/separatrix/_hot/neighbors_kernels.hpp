@@ -19,7 +19,6 @@ struct Nearest {
     std::int64_t* index;
     std::int64_t count, k;
     bool cosine;
-    const double* norms;   // of the queries, for the cosine
     const double* dense;   // the queries, by rows, for dense data
     CsrArray<double, std::int64_t> sparse;  // the queries for sparse data
     const float* reduced;  // their reduced vectors, of this width; of sparse queries their values

@@ -193,13 +193,11 @@ class Search:
         def answer(block: Any, best: Array, at: Array) -> None:
             Q = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
             reduced, room = reduction.queries(Q) if reduction is not None else (None, None)
-            norms = np.sqrt(np.einsum("ij,ij->i", Q, Q)) if cosine else None
             # The state only points to its arrays: they must live as long, under names of their own.
             state = _hot.Nearest(
                 distance=best,
                 index=at,
                 cosine=cosine,
-                norms=norms,
                 dense=Q,
                 reduced=reduced,
                 room=room,
@@ -244,13 +242,10 @@ class Search:
                 Q = Q.copy()
                 Q.sum_duplicates()
             values, room = reduction.values(Q)
-            row = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
-            norms = np.sqrt(np.bincount(row, Q.data * Q.data, Q.shape[0])) if cosine else None
             state = _hot.Nearest(
                 distance=best,
                 index=at,
                 cosine=cosine,
-                norms=norms,
                 dense=None,
                 reduced=values,
                 room=room,
@@ -270,7 +265,6 @@ class Search:
             distance=best,
             index=at,
             cosine=False,
-            norms=None,
             dense=None,
             reduced=None,
             room=None,
