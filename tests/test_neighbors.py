@@ -20,11 +20,10 @@ from sklearn.neighbors import KNeighborsClassifier as PeerClassifier
 from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from separatrix import _hot
+from separatrix import _hot, persistence
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
 from separatrix.models.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from separatrix.persistence._values import decode, encode
 from separatrix.solvers import neighbors
 from separatrix.solvers._metrics import METRICS, resolve_metric
 from separatrix.solvers._reduction import PANEL, Reduction, SparseReduction
@@ -194,6 +193,17 @@ def test_many_ties(n, m, d, seed, levels):
         for algorithm in ("brute", "tree"):
             assert_array_equal(search(A, Q, k, metric, algorithm)[1], expected)
     assert_array_equal(search(sparse.csr_array(A), Q, k)[1], by_row_order(cdist(Q, A, "sqeuclidean"), k)[1])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_many_copies(always_filter, layout, k):
+    """More equal rows than one stretch of the core holds, near the query and far from it."""
+    A = np.repeat(np.arange(4.0), 700)[:, None] * np.ones((1, 20))
+    A[100] = 5.0
+    Q = np.array([[0.0], [0.6], [2.0], [9.0]]) * np.ones((1, 20))
+    Q = np.repeat(Q, 3, axis=0)
+    assert_array_equal(search(layout(A), layout(Q), k)[1], by_row_order(squared_distances(Q, A), k)[1])
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
@@ -443,19 +453,22 @@ def test_tree_is_chosen_for_few_features_and_many_rows():
     assert low.certificate_.status == "converged"
 
 
-def test_pickle_clone_and_file_values():
+@pytest.mark.parametrize("make", [KNeighborsClassifier, KNeighborsRegressor])
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_pickle_clone_and_file(monkeypatch, tmp_path, make, layout):
+    monkeypatch.setitem(persistence.MODELS, make.__name__, "separatrix.models.neighbors")
+    monkeypatch.setitem(persistence._HIDDEN_STATE, make.__name__, ("_fit_X", "_y"))
     for arguments in ({}, {"metric": "cosine"}, {"metric": RBF(0.3)}):
-        for layout in (np.asarray, sparse.csr_array):
-            model = KNeighborsClassifier(**arguments).fit(layout(X), Y)
-            again = pickle.loads(pickle.dumps(model))
-            assert_array_equal(again.predict(X), model.predict(X))
+        for y in (Y, np.stack([Y, Y % 2], axis=1)):
+            model = make(**arguments).fit(layout(X.astype(np.float32)), y)
+            expected = model.predict(X)
+            assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), expected)
             assert clone(model).get_params() == model.get_params()
-            loaded = KNeighborsClassifier(**arguments)
-            for name in ("_fit_X", "_y", *(n for n in vars(model) if n.endswith("_"))):
-                tensors = {}
-                described = encode(getattr(model, name), name, tensors)
-                setattr(loaded, name, decode(described, tensors))
-            assert_array_equal(loaded.predict(X), model.predict(X))
+            persistence.save(model, tmp_path / "model.sx")
+            again = persistence.load(tmp_path / "model.sx")
+            assert_array_equal(again.predict(X), expected)
+            assert again._fit_X.dtype == np.float32
+            assert str(again.certificate_) == str(model.certificate_)
 
 
 def test_input_is_neither_copied_nor_changed():
@@ -520,6 +533,8 @@ def test_bad_input():
         model.fit(hole, Y)
     with pytest.raises(ValueError, match="requires y"):
         model.fit(X, None)
+    with pytest.raises(ValueError, match="not to be had"):
+        search(X, X[:, :3], 2)
 
 
 def test_warnings():

@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::int64_t NO_ROW = INT64_MAX;
 constexpr std::int64_t STRETCH_NUMBERS = 1 << 16;
+// Rows of a stretch that are taken by their score.
+constexpr int PICKED = 24;
 // Features after which a distance is compared with the limit.
-constexpr std::int64_t STRIDE = 128;
+constexpr std::int64_t STRIDE = 192;
 
 // Sixteen sums side by side, in registers of any width: number j goes to sum j mod 16, and the sums are added
 // in one order.
@@ -25,8 +27,10 @@ Values load(const T* from) {
     return loaded;
 }
 
-double folded(double* s) {
-    for (int width = SUMS / 2; width > 0; width /= 2)
+// Adds the second half to the first until one is left.
+template <class Number>
+Number halved(Number* s, int count) {
+    for (int width = count / 2; width > 0; width /= 2)
         for (int l = 0; l < width; ++l) s[l] += s[l + width];
     return s[0];
 }
@@ -35,9 +39,12 @@ struct Sums {
     Values part[PARTS] = {};
 
     double total() const {
-        double s[SUMS];
-        __builtin_memcpy(s, part, sizeof s);
-        return folded(s);
+        Values sums[PARTS];
+        for (int p = 0; p < PARTS; ++p) sums[p] = part[p];
+        const Values last = halved(sums, PARTS);
+        double s[STEP];
+        for (int l = 0; l < STEP; ++l) s[l] = last[l];
+        return halved(s, STEP);
     }
 };
 
@@ -119,7 +126,7 @@ struct CsrMeasure {
     struct Lanes {
         double s[SUMS + 1] = {};  // the last: features beyond the last whole SUMS
 
-        double total() { return folded(s) + s[SUMS]; }
+        double total() { return halved(s, SUMS) + s[SUMS]; }
     };
 
     double operator()(std::int64_t query, std::int64_t row, double) const {
@@ -178,23 +185,31 @@ float threshold(const Nearest& state, std::int64_t query) {
     return static_cast<float>(exact - (exact < 0 ? -exact : exact) * 0x1p-22 - 0x1p-120);
 }
 
-// Measures the rows that passed for one query of the tile, those with the best score first: each
-// neighbour found so spares others.
+// The same for rows that come after all neighbours so far: of equals the first wins, so nothing passes 0.
+float later_threshold(const Nearest& state, std::int64_t query) {
+    return state.distance[query * state.k] == 0 ? __builtin_inff() : threshold(state, query);
+}
+
+// Measures the rows that passed for one query of the tile, a few of the best score first: each neighbour
+// found so spares others.
 template <class Measure>
 void take(const Measure& measure, const Nearest& state, std::int64_t query, std::int64_t base, std::int64_t first,
           float* score, std::int32_t* row, std::int32_t count) {
     float least = threshold(state, query);
     for (std::int32_t i = 0; i < count; ++i)
         if (score[i] != score[i]) score[i] = __builtin_inff();  // overflowed: the filter cannot tell
-    while (count > 0) {
-        std::int32_t best = 0;
-        for (std::int32_t i = 1; i < count; ++i)
-            if (score[i] > score[best]) best = i;
-        if (score[best] < least) return;
-        const std::int64_t at = base + row[best];
-        const double distance = measure(query, at, state.distance[query * state.k]);
-        if (offer(state, query, distance, first + at)) least = threshold(state, query);
-        --count;
+    for (int picked = 0; count > 0; ++picked) {
+        std::int32_t best = --count;
+        if (picked < PICKED)
+            for (std::int32_t i = 0; i < count; ++i)
+                if (score[i] > score[best]) best = i;
+        if (!(score[best] < least)) {
+            const std::int64_t at = base + row[best];
+            const double distance = measure(query, at, state.distance[query * state.k]);
+            if (offer(state, query, distance, first + at)) least = threshold(state, query);
+        } else if (picked < PICKED) {
+            return;
+        }
         score[best] = score[count], row[best] = row[count];
     }
 }
@@ -223,7 +238,7 @@ void nearest_dense(const DenseArray<T>& X, std::int64_t rows, std::int64_t first
             for (int i = 0; i < DENSE_TILE; ++i) {  // a last tile that is not full repeats its last query
                 const std::int64_t at = query + i < state.count ? query + i : state.count - 1;
                 queries[i] = state.reduced + at * state.width;
-                thresholds[i] = threshold(state, at);
+                thresholds[i] = later_threshold(state, at);
             }
             filter_panels(panels + base * state.width, halves + base, stretch, queries, state.width, thresholds,
                           passed);
@@ -252,7 +267,7 @@ void nearest_csr(const CsrArray<T, Index>& X, std::int64_t rows, std::int64_t fi
         float thresholds[CSR_TILE];
         for (int i = 0; i < CSR_TILE; ++i) thresholds[i] = __builtin_inff();
         for (std::int64_t base = 0; base < rows; base += STRETCH) {
-            for (std::int64_t i = 0; i < tile; ++i) thresholds[i] = threshold(state, query + i);
+            for (std::int64_t i = 0; i < tile; ++i) thresholds[i] = later_threshold(state, query + i);
             const std::int64_t end = rows - base < STRETCH ? rows : base + STRETCH;
             filter_csr(Z, base, end, halves, slots, table, thresholds, passed);
             for (std::int64_t i = 0; i < tile; ++i)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from separatrix.data.view import Array
-from separatrix.kernels import RBF, Kernel, Linear
+from separatrix.kernels import RBF, CallableKernel, Kernel, Linear
 
 #: Names with another name for the same, and the name of SciPy's distance.
 _ALIASES = {
@@ -51,12 +51,15 @@ class Metric:
         What turns the distances that were compared into those that are reported.
     power : float or None
         ``p`` where the metric is a Minkowski metric that a k-d tree can search.
+    serial : bool
+        Whether a user's function is called, which may not stand threads.
     """
 
     name: str
     blocks: Callable[[Any, Any], Array] | None = None
     finish: Callable[[Array], Array] = field(default=_same)
     power: float | None = None
+    serial: bool = False
 
 
 def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
@@ -64,7 +67,7 @@ def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
     if isinstance(metric, Kernel):
         return _kernel_metric(metric)
     if callable(metric):
-        return Metric("blocks", lambda A, B: _pair_by_pair(metric, params, A, B))
+        return Metric("blocks", lambda A, B: _pair_by_pair(metric, params, A, B), serial=True)
     if metric not in METRICS:
         raise ValueError(
             f"Metric {metric!r} is not known: choose one of {', '.join(METRICS)}, a kernel object of "
@@ -110,7 +113,7 @@ def _kernel_metric(kernel: Kernel) -> Metric:
         squared = kernel.diag(A)[:, None] - 2 * kernel(A, B) + kernel.diag(B)
         return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
-    return Metric("blocks", blocks)
+    return Metric("blocks", blocks, serial=isinstance(kernel, CallableKernel))
 
 
 def _minkowski(params: dict[str, Any]) -> Metric:

@@ -112,7 +112,10 @@ class Search:
         n_jobs : int or None
             Threads.
         """
-        with at_most(n_jobs):
+        if queries.shape[1] != self.view.shape[1] or not 0 < k <= self.view.shape[0]:
+            shapes = f"samples {queries.shape} of training samples {self.view.shape}"
+            raise ValueError(f"{k} neighbours for {shapes} are not to be had.")
+        with at_most(1 if self.metric.serial else n_jobs):
             distance = np.empty((queries.shape[0], k))
             index = np.empty((queries.shape[0], k), dtype=np.int64)
             if self.tree and k < self.view.shape[0]:
