@@ -263,6 +263,8 @@ def test_sparse_input_that_is_not_sorted_or_repeats_entries():
     model = KNeighborsClassifier(1).fit(A, [0, 1])
     assert_array_equal(model.kneighbors(A)[0], [[0.0], [0.0]])
     assert_allclose(model.kneighbors(A.toarray()[:1], 2)[0], [[0.0, np.sqrt(4 + 4 + 25)]])
+    roomy = sparse.csr_array(([1.0, 2.0, 9.0], [0, 1, 1], [0, 1, 2]), shape=(2, 3))
+    assert_allclose(search(roomy, roomy, 2)[0], [[0.0, np.sqrt(5)]] * 2)
 
 
 PARAMETERS = {

@@ -9,6 +9,7 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 constexpr std::int64_t NO_ROW = INT64_MAX;
+// Numbers of the panels that are kept in a cache.
 constexpr std::int64_t STRETCH_NUMBERS = 1 << 16;
 // Rows of a stretch that are taken by their score.
 constexpr int PICKED = 24;

@@ -192,14 +192,14 @@ class SparseReduction:
         terms, total = 0, 0.0
         for _, block in view.blocks():
             terms = max(terms, int(np.diff(block.indptr).max(initial=0)))
-            total += float(np.sum(np.square(block.data, dtype=np.float64)))
+            total += float(np.sum(np.square(block.data[: block.indptr[-1]], dtype=np.float64)))
         return cls(_power_of_two(np.sqrt(total / max(1, view.shape[0]))), cosine, terms)
 
     def values(self, rows: Any) -> tuple[Array, Array]:
         """Return the values that stand for those of a CSR block, and ``‖ẑ‖² − c‖y‖²`` of each row."""
         count = rows.shape[0]
         row = np.repeat(np.arange(count), np.diff(rows.indptr))
-        values = rows.data.astype(np.float64)
+        values = rows.data[: rows.indptr[-1]].astype(np.float64)  # there may be room behind the last row
         with np.errstate(over="ignore", invalid="ignore"):
             if self.cosine:
                 norms = np.sqrt(np.bincount(row, values * values, count))

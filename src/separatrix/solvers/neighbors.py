@@ -55,7 +55,7 @@ class Search:
     Parameters
     ----------
     view : DataView
-        The samples; for a precomputed metric a view of nothing but its shape is used.
+        The samples; for a precomputed metric only its shape counts.
     metric : Metric
         The metric.
     algorithm : {"auto", "brute", "tree"}
@@ -80,13 +80,6 @@ class Search:
         self._lock = Lock()
         self._made: dict[str, Any] = {}
         self._asked = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was made for speed is made again where it is needed.
-        return {**self.__dict__, "_lock": None, "_made": {}, "_asked": 0}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=Lock())
 
     def _tree_can(self) -> bool:
         return self.metric.power is not None and not self.view.sparse and 0 < self.view.shape[1] <= _TREE_MOST
@@ -130,7 +123,7 @@ class Search:
         work = float(n) * m * max(1.0, self.view.row_elements)
         step = int(max(_FEW, min(_PART, BLOCK_BYTES // (8 * ((1 if queries.sparse else d) + 2 * k)))))
         if work > _SMALL:
-            step = min(step, max(8 * _FEW, -(-m // 8)))
+            step = min(step, max(8 * _FEW, -(-m // 16)))
         parts = [slice(begin, min(begin + step, m)) for begin in range(0, m, step)]
         distance.fill(np.inf)
         index.fill(_NO_ROW)
@@ -157,11 +150,10 @@ class Search:
             with self._lock:
                 self._asked += m
                 reduction = self._reduction() if work > _SMALL and m >= _FEW else None
-                made = (
-                    self._panels(reduction) if reduction is not None and reduction.basis is not None else None
-                )
-            if reduction is None or made is not None:
-                yield self._dense_answer(reduction, self.view.parts(), made)
+                projects = reduction is not None and reduction.basis is not None
+                kept = self._panels(reduction) if projects else None
+            if reduction is None or projects:
+                yield self._dense_answer(reduction, self.view.parts(), kept)
                 return
             pack, row_bytes = reduction.panels, 4.0 * reduction.width
         else:
@@ -171,19 +163,15 @@ class Search:
             sparse_reduction: SparseReduction = self._made["sparse"]
             pack, row_bytes = sparse_reduction.rows, 4 * self.view.row_elements
         # Reduced rows are made for a round and used by all queries: few rounds, bounded memory.
-        parts, most = self.view.parts(), max(1, int(_ROUND_BYTES // max(1, row_bytes)))
-        begin = 0
-        while begin < len(parts):
-            end = begin + 1
-            while end < len(parts) and parts[end].stop - parts[begin].start <= most:
-                end += 1
-            now = parts[begin:end]
+        parts = self.view.parts()
+        count = max(1, int(_ROUND_BYTES // max(1.0, row_bytes * (parts[0].stop - parts[0].start))))
+        for begin in range(0, len(parts), count):
+            now = parts[begin : begin + count]
             packed = list(in_threads(lambda i, now=now: pack(self.view.read(now[i])), len(now)))  # type: ignore[misc]
             if self.view.sparse:
                 yield self._sparse_answer(sparse_reduction, now, packed)
             else:
                 yield self._dense_answer(reduction, now, packed)
-            begin = end
 
     # ---------------------------------------------------------------------------------- dense rows
 
@@ -225,7 +213,7 @@ class Search:
         made: Reduction = self._made[name]
         return made
 
-    def _panels(self, reduction: Reduction) -> list[tuple[Array, Array]]:
+    def _panels(self, reduction: Any) -> list[tuple[Array, Array]]:
         if "panels" not in self._made:
             parts = self.view.parts()
             packed = in_threads(lambda i: reduction.panels(self.view.read(parts[i])), len(parts))
