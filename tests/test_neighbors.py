@@ -21,6 +21,7 @@ from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix import _hot, persistence
+from separatrix.data import memory
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
 from separatrix.models.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -36,7 +37,6 @@ ESTIMATORS = [
     KNeighborsClassifier(),
     KNeighborsClassifier(algorithm="kd_tree", weights="distance"),
     KNeighborsClassifier(metric="cosine"),
-    KNeighborsClassifier(metric=RBF(0.5)),
     KNeighborsRegressor(),
     KNeighborsRegressor(metric="manhattan", weights="distance"),
 ]
@@ -193,6 +193,21 @@ def test_many_ties(n, m, d, seed, levels):
         for algorithm in ("brute", "tree"):
             assert_array_equal(search(A, Q, k, metric, algorithm)[1], expected)
     assert_array_equal(search(sparse.csr_array(A), Q, k)[1], by_row_order(cdist(Q, A, "sqeuclidean"), k)[1])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize("d", [20, 200])
+def test_many_blocks_in_many_rounds(always_filter, monkeypatch, layout, metric, d):
+    random = np.random.default_rng(d)
+    A, Q = (layout(clustered(random, n, d, np.float32)) for n in (500, 300))
+    whole = search(A, Q, 6, metric)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(neighbors, "_ROUND_BYTES", 1 << 15)
+    monkeypatch.setattr(neighbors, "_BLOCK_NUMBERS", 1 << 10)
+    assert len(view_of(A).parts()) > 2
+    for first, second in zip(whole, search(A, Q, 6, metric, n_jobs=2), strict=True):
+        assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
