@@ -290,7 +290,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("metric", sorted(set(METRICS) - {"precomputed", "haversine"}))
+@pytest.mark.parametrize("metric", sorted(set(METRICS) - {"precomputed", "haversine", "nan_euclidean"}))
 def test_metrics_agree_with_scipy(metric):
     A, Q = DIGITS[:300], DIGITS[300:330]
     names = {
@@ -324,6 +324,22 @@ def test_haversine():
         assert_allclose(found, expected)
     with pytest.raises(ValueError, match="2 dimensions"):
         KNeighborsClassifier(2, metric="haversine").fit(X, Y).predict(X)
+
+
+def test_missing_values():
+    random = np.random.default_rng(15)
+    A = np.where(random.random((60, 4)) < 0.3, np.nan, random.normal(size=(60, 4)))
+    A[7] = np.nan
+    y = np.arange(60) % 3
+    ours = KNeighborsClassifier(3, metric="nan_euclidean").fit(A, y)
+    peer = PeerClassifier(3, metric="nan_euclidean").fit(A, y)
+    have_any = np.flatnonzero(~np.isnan(A).all(axis=1))
+    found, expected = ours.kneighbors(A[have_any]), peer.kneighbors(A[have_any])
+    assert_allclose(found[0], expected[0], atol=1e-7)
+    assert ours.__sklearn_tags__().input_tags.allow_nan
+    assert ours.kneighbors(A[[7]])[1].tolist() == [[0, 1, 2]]
+    with pytest.raises(ValueError, match="infinity"):
+        ours.predict([[np.inf, 0.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize(

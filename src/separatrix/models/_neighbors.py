@@ -72,6 +72,7 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         """Keep the (checked) training samples and make them ready to be searched."""
         self._set_metric()
         self._check_algorithm(X)
+        self._refuse_infinity(X)
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -90,6 +91,15 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
             message=f"{self.n_samples_fit_:,} samples kept; neighbours are found exactly, by {how}",
             samples=self.n_samples_fit_,
         )
+
+    def _allows_nan(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "nan_euclidean"
+
+    def _refuse_infinity(self, X: Any) -> None:
+        if self._allows_nan() and np.isinf(X.data if sparse.issparse(X) else X).any():
+            raise ValueError(
+                "Input X contains infinity: metric='nan_euclidean' leaves out NaN only. Replace infinite values."
+            )
 
     def _check_graph_format(self, X: Any) -> None:
         if (
@@ -208,7 +218,8 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
             X = self._fit_X
         else:
             self._check_graph_format(X)
-            X, _ = check_samples(self, X, reset=False)
+            X, _ = check_samples(self, X, reset=False, finite=not self._allows_nan())
+            self._refuse_infinity(X)
             if self.metric == "precomputed":
                 check_non_negative(X, type(self).__name__)
         k = int(k)
@@ -266,6 +277,7 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
         given = isinstance(self.metric, str) and self.metric == "precomputed"
         tags.input_tags.pairwise = given
         tags.input_tags.positive_only = given
+        tags.input_tags.allow_nan = self._allows_nan()
         return tags
 
 

@@ -66,7 +66,9 @@ def check_samples(
     return X, y
 
 
-def check_targets(estimator: Any, X: Any, y: Any, *, numeric: bool) -> tuple[Any, Array]:
+def check_targets(
+    estimator: Any, X: Any, y: Any, *, numeric: bool, finite: bool = True
+) -> tuple[Any, Array]:
     """Return ``X`` as :func:`check_samples` does, and one or several columns of targets as a dense array.
 
     Parameters
@@ -79,12 +81,14 @@ def check_targets(estimator: Any, X: Any, y: Any, *, numeric: bool) -> tuple[Any
         Labels, or numbers.
     numeric : bool
         Whether the targets must be numbers.
+    finite : bool
+        Whether to look for NaN and infinity in ``X``.
     """
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
         )
-    X, _ = check_samples(estimator, X, reset=True)
+    X, _ = check_samples(estimator, X, reset=True, finite=finite)
     y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
     check_consistent_length(X, y)
     return X, np.asarray(y.toarray() if sparse.issparse(y) else y)

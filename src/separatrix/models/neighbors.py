@@ -98,7 +98,7 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
         KNeighborsClassifier
             The fitted estimator.
         """
-        X, y = check_targets(self, X, y, numeric=False)
+        X, y = check_targets(self, X, y, numeric=False, finite=not self._allows_nan())
         if y.ndim == 2 and y.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
@@ -230,7 +230,7 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
         KNeighborsRegressor
             The fitted estimator.
         """
-        X, self._y = check_targets(self, X, y, numeric=True)
+        X, self._y = check_targets(self, X, y, numeric=True, finite=not self._allows_nan())
         self._keep_samples(X)
         return self
 

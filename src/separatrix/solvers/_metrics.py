@@ -26,7 +26,8 @@ _BOOLEAN = frozenset({"dice", "jaccard", "rogerstanimoto", "russellrao", "sokals
 _PARAMETERS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
 _NAMED = frozenset(
     {"braycurtis", "canberra", "chebyshev", "correlation", "cosine", "euclidean", "hamming", "haversine"}
-    | {"mahalanobis", "manhattan", "minkowski", "seuclidean", "sqeuclidean", "precomputed"}
+    | {"mahalanobis", "manhattan", "minkowski", "nan_euclidean", "seuclidean", "sqeuclidean"}
+    | {"precomputed"}
 )
 METRICS = tuple(sorted(_NAMED | _BOOLEAN | set(_ALIASES)))
 """Names that ``metric=`` takes."""
@@ -92,6 +93,8 @@ def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
         return _minkowski({"p": 1.0 if name == "manhattan" else np.inf})
     if name == "haversine":
         return Metric("blocks", _haversine)
+    if name == "nan_euclidean":
+        return Metric("blocks", _nan_euclidean)
     if name == "seuclidean" and "V" not in params:
         raise ValueError(
             "metric='seuclidean' needs the features' variances: metric_params={'V': X.var(axis=0)}."
@@ -170,6 +173,20 @@ def _haversine(A: Any, B: Any) -> Array:
     half = np.sin((A[:, None, :] - B[None, :, :]) / 2) ** 2
     chord = half[..., 0] + np.cos(A[:, :1]) * np.cos(B[:, 0]) * half[..., 1]
     return np.asarray(2 * np.arcsin(np.sqrt(np.minimum(chord, 1.0))))
+
+
+def _nan_euclidean(A: Any, B: Any) -> Array:
+    """Return Euclid's distances over the features that both rows have, scaled up to all of them."""
+    A, B = _dense(A).astype(np.float64), _dense(B).astype(np.float64)
+    squared = np.empty((len(A), len(B)))
+    for a, line in zip(A, squared, strict=True):
+        difference = B - a
+        absent = np.isnan(difference)
+        difference[absent] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            line[:] = (difference**2).sum(axis=1) * (A.shape[1] / (A.shape[1] - absent.sum(axis=1)))
+    # Rows with no feature in common are at no distance: they come last.
+    return np.sqrt(np.where(np.isnan(squared), np.inf, squared))
 
 
 def _pair_by_pair(metric: Callable[..., Any], params: dict[str, Any], A: Any, B: Any) -> Array:
