@@ -98,7 +98,7 @@ class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
     def _refuse_infinity(self, X: Any) -> None:
         if self._allows_nan() and np.isinf(X.data if sparse.issparse(X) else X).any():
             raise ValueError(
-                "Input X contains infinity: metric='nan_euclidean' leaves out NaN only. Replace infinite values."
+                "Input X contains infinity: metric='nan_euclidean' leaves out NaN only. Replace such values."
             )
 
     def _check_graph_format(self, X: Any) -> None:
