@@ -34,6 +34,7 @@ PAGES = (
     "docs/generative-vs-discriminative.md",
     "docs/least-squares.md",
     "docs/logistic.md",
+    "docs/neighbors.md",
     "docs/perceptron.md",
     "docs/sgd.md",
 )

@@ -210,3 +210,24 @@ def softmax_rows(
     P: NDArray[Any],
     /,
 ) -> float: ...
+
+class Nearest:
+    def __init__(
+        self,
+        *,
+        distance: NDArray[Any],
+        index: NDArray[Any],
+        cosine: bool,
+        dense: NDArray[Any] | None,
+        reduced: NDArray[Any] | None,
+        room: NDArray[Any] | None,
+        grow: float,
+        slack: float,
+    ) -> None: ...
+    # X or data, indices and indptr; the number of the first row; panels and halves. For sparse rows: values,
+    # halves, the queries' data, indices and indptr, the number of features.
+    def add_dense(
+        self, X: NDArray[Any], first: int, panels: NDArray[Any] | None, halves: NDArray[Any] | None
+    ) -> None: ...
+    def add_csr(self, *rows_and_queries: Any) -> None: ...
+    def add_distances(self, distances: NDArray[Any], first: int) -> None: ...

@@ -9,7 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    validate_data,
+)
 
 from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.data.view import Array, DataView
@@ -59,6 +64,34 @@ def check_samples(
     if finite:
         _check_finite(estimator, X)
     return X, y
+
+
+def check_targets(
+    estimator: Any, X: Any, y: Any, *, numeric: bool, finite: bool = True
+) -> tuple[Any, Array]:
+    """Return ``X`` as :func:`check_samples` does, and one or several columns of targets as a dense array.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose feature names and number of features are set.
+    X : array-like or sparse matrix
+        Samples.
+    y : array-like or sparse matrix of shape (n,) or (n, outputs)
+        Labels, or numbers.
+    numeric : bool
+        Whether the targets must be numbers.
+    finite : bool
+        Whether to look for NaN and infinity in ``X``.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
+    X, _ = check_samples(estimator, X, reset=True, finite=finite)
+    y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
+    check_consistent_length(X, y)
+    return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
 
 
 def _first_text(X: Any) -> str | None:
