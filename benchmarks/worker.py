@@ -149,7 +149,8 @@ class _Bench:
 
     def _do(self, spec: Spec, call: str) -> None:
         if not call.startswith("fit"):
-            getattr(self.models[repr(spec)], call)(self.data.X)
+            queries = self.data.X if self.data.queries is None else self.data.queries
+            getattr(self.models[repr(spec)], call)(queries)
             return
         model = spec.make()
         model.fit(self.data.X, self.data.y)
