@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import cases, contest, machine, memory, perceptron, report, startup
+from benchmarks import cases, contest, growth, machine, memory, perceptron, report, startup
 from benchmarks.families import FAMILIES, PROMISES
 from benchmarks.worker import Workers
 
-SUITES = (*FAMILIES, "perceptron", "import", "memory")
+SUITES = (*FAMILIES, "perceptron", "import", "memory", "growth")
 
 
 def arguments_of(line: list[str] | None) -> argparse.Namespace:
@@ -68,6 +68,9 @@ def main(line: list[str] | None = None) -> None:
         elif suite == "import":
             found[suite] = report.sorted_rows(startup.measure(arguments.quick, arguments.only))
             console.print(report.startup_table(found[suite]))
+        elif suite == "growth":
+            found[suite] = growth.measure(arguments.quick, arguments.only, arguments.budget)
+            console.print(report.growth_table(found[suite]))
         else:
             found[suite] = report.sorted_rows(memory.measure(arguments.quick, arguments.only))
             console.print(report.memory_table(found[suite]))

@@ -13,4 +13,4 @@ FAMILIES: dict[str, Callable[[Path | None, bool], list[Case]]] = {
     "linear-svm": machines.linear_cases, "neighbors": machines.neighbor_cases, "sgd": machines.sgd_cases}
 
 PROMISES = {"logistic": (8.0, cases.SMALLEST), "svm": (6.0, 3.0), "linear-svm": (8.0, 1.5)}
-"""Geometric mean and smallest of the ratios to the better peer of each case."""
+"""What families promise: geometric mean and smallest of the ratios to the better peer of each case."""

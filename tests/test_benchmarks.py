@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from benchmarks import checks, contest, datasets, report, timing
+from benchmarks import checks, contest, datasets, floor, growth, report, timing
 from benchmarks.__main__ import SUITES, arguments_of
 from benchmarks.families import FAMILIES
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
@@ -188,7 +188,7 @@ def test_every_case_names_models_that_exist_and_pairs_that_it_has(family, quick)
 
 
 def test_every_suite_is_on_the_command_line():
-    assert {*FAMILIES, "perceptron", "import", "memory"} == set(SUITES)
+    assert {*FAMILIES, "perceptron", "import", "memory", "growth"} == set(SUITES)
     assert {"logistic", "svm", "linear-svm", "neighbors"} < set(FAMILIES)
     assert arguments_of(["closed", "--budget", "5"]).budget == 5.0
 
@@ -200,3 +200,38 @@ def test_passes_are_timed_by_a_difference():
     models = {"ours": lambda passes: Perceptron(max_iter=passes, tol=None)}
     found = timing.seconds_per_pass(models, data.X, data.y, (1, 3), repeats=1)
     assert found["ours"].passes == 3
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    assert growth.exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    assert growth.exponent([1, 2, 4], [3.0, None, 3.0]) == pytest.approx(0.0)
+    assert growth.exponent([1, 2, 4], [3.0, None, None]) is None
+    for curve in growth.curves(quick=True):
+        assert {axis: len(sizes) for axis, sizes in curve.sizes().items()} == {"rows": 4, "features": 4}
+
+
+def test_a_curve_is_measured(monkeypatch):
+    curve = growth.Curve("ridge", Spec("separatrix", "RidgeClassifier"),
+                         Spec("sklearn.linear_model", "RidgeClassifier"), (300, 600), (2, 3),
+                         partial(growth._dense, classes=2))
+    monkeypatch.setattr(growth, "curves", lambda quick: [curve])
+    rows = growth.measure(quick=True, only="", budget=60.0)
+    assert [(row["axis"], row["side"]) for row in rows] == [
+        ("rows", "separatrix"), ("rows", "scikit-learn"),
+        ("features", "separatrix"), ("features", "scikit-learn")]
+    assert all(seconds > 0 for row in rows for seconds in row["seconds"])
+    assert report.growth_table(rows).row_count == 4
+
+
+def test_the_floor_holds_unless_a_loop_grows_by_a_third():
+    kept = {"a": 1000, "b": 1000}
+    assert floor.compare(kept, {"a": 1299, "b": 500}) == []
+    assert "1.31 times" in floor.compare(kept, {"a": 1310, "b": 1000})[0]
+    assert "no count is kept" in floor.compare(kept, {**kept, "c": 1})[0]
+    assert "not run any more" in floor.compare(kept, {"a": 1000})[0]
+
+
+def test_counts_are_read_from_the_dumps(tmp_path):
+    (tmp_path / "counts.1").write_text("desc: Trigger: dump two_words\nsummary: 5\ntotals: 123\n")
+    (tmp_path / "counts").write_text("desc: Trigger: Program termination\ntotals: 9\n")
+    assert floor._read(tmp_path) == {"two words": 123}
