@@ -72,6 +72,25 @@ class Coding:
         """Whether the columns are learnt together."""
         return self.name == "joint"
 
+    def members(self, numbers: Array, kept: Array | None = None) -> list[tuple[Array, Array]]:
+        """Return for each column the samples that take part, class by class, and their codes.
+
+        Parameters
+        ----------
+        numbers : ndarray of int of shape (n,)
+            Number of each sample's class.
+        kept : ndarray of bool of shape (n,) or None
+            Which samples count; all if None.
+        """
+        chosen = [numbers == k if kept is None else (numbers == k) & kept for k in range(self.n_classes)]
+        rows = [np.flatnonzero(of_class) for of_class in chosen]
+        found = []
+        for column in self.codes.T:
+            classes = np.flatnonzero(column)
+            signs = np.repeat(column[classes].astype(np.float64), [rows[k].size for k in classes])
+            found.append((np.concatenate([rows[k] for k in classes]), signs))
+        return found
+
     def decision(self, scores: Array) -> Array:
         """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""
         if self.n_classes == 2:

@@ -1,0 +1,261 @@
+r"""The support vector machines as one dual form, and what a solution of it means.
+
+    min ½ a'Qa + p'a   subject to   0 ≤ a ≤ u,  s'a = Δ  [and Σ a = E],   Q_ij = s_i s_j k(x_{r_i}, x_{r_j})
+
+=================  ==========================  ==========  ============  ==========================
+machine            samples                     p           u             sums
+=================  ==========================  ==========  ============  ==========================
+classification     each once, s = y            −1          C s_i         Δ = 0
+ν-classification   each once, s = y            0           s_i           Δ = 0, E = ν Σ s_i
+regression         twice, s = +1 and −1        ε − s t     C s_i         Δ = 0
+ν-regression       twice, s = +1 and −1        −s t        C s_i         Δ = 0, E = ν C Σ s_i
+one class          each once, s = +1           0           s_i           Δ = ν Σ s_i
+=================  ==========================  ==========  ============  ==========================
+
+(In the column u, ``s_i`` are sample weights; ``t`` are a regression's targets.) With multipliers ``b`` of ``s'a``
+and ``ρ`` of ``Σ a``, and ``h = Qa + p + s b − ρ``, the primal and dual values are
+
+    P = ½ w'w + Σ u_i max(0, −h_i) + b Δ − ρ E,      D = −½ a'Qa − p'a,
+    P − D = Σ a_i h_i + u_i max(0, −h_i)  ≥  0,
+
+for any ``b`` and ``ρ``: every solution certifies itself. ``max(0, −h_i)`` is the slack of sample ``i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from separatrix.data.view import Array
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
+
+#: Steps of one problem after which a fit without max_iter gives up, as LIBSVM does: so many, or 100 per sample.
+_MOST_STEPS = 10_000_000
+#: How often the tolerance may be tightened until the gap is small, and the factor.
+_ROUNDS, _TIGHTER = 8, 0.1
+#: Relative to the largest gradient: a violation below that is rounding error.
+_ROUNDING = 1e-14
+
+
+def classification(rows: Array, signs: Array, upper: Array) -> DualProblem:
+    """Return the C-SVM: ``min ½‖w‖² + Σ u_i max(0, 1 − y_i f(x_i))``."""
+    return DualProblem(rows, signs, np.full(rows.size, -1.0), upper, np.zeros(rows.size))
+
+
+def nu_classification(rows: Array, signs: Array, upper: Array, nu: float) -> DualProblem:
+    """Return the ν-SVM: ``min ½‖w‖² − E ρ + Σ u_i max(0, ρ − y_i f(x_i))``; ValueError where ν is infeasible."""
+    half = 0.5 * nu * float(upper.sum())
+    start = np.zeros(rows.size)
+    for sign in (1.0, -1.0):
+        members = np.flatnonzero(signs == sign)
+        if float(upper[members].sum()) < half * (1 - 1e-12):
+            sums = [float(upper[signs == s].sum()) for s in (1.0, -1.0)]
+            raise ValueError(
+                f"specified nu is infeasible: nu={nu:g} asks for more margin errors than the smaller class has "
+                f"samples (total weights {sums[0]:g} and {sums[1]:g}). Choose nu <= "
+                f"{2 * min(sums) / max(sum(sums), 1e-300):.6g}, or weights that balance the classes."
+            )
+        start[members] = _poured(upper[members], half)
+    return DualProblem(rows, signs, np.zeros(rows.size), upper, start, separate=True)
+
+
+def regression(rows: Array, targets: Array, upper: Array, epsilon: float) -> DualProblem:
+    """Return the ε-regression: ``min ½‖w‖² + Σ u_i max(0, |t_i − f(x_i)| − ε)``."""
+    signs, linear = _twice(targets)
+    m = rows.size
+    return DualProblem(np.tile(rows, 2), signs, linear + epsilon, np.tile(upper, 2), np.zeros(2 * m))
+
+
+def nu_regression(rows: Array, targets: Array, upper: Array, nu: float) -> DualProblem:
+    """Return the ν-regression, whose tube is learnt: ``min ½‖w‖² + E ε + Σ u_i max(0, |t_i − f(x_i)| − ε)``."""
+    signs, linear = _twice(targets)
+    start = np.tile(_poured(upper, 0.5 * nu * float(upper.sum())), 2)
+    return DualProblem(np.tile(rows, 2), signs, linear, np.tile(upper, 2), start, separate=True)
+
+
+def one_class(rows: Array, upper: Array, nu: float) -> DualProblem:
+    """Return the one-class SVM: ``min ½‖w‖² − Δ ρ + Σ u_i max(0, ρ − w·x_i)``, ``b = −ρ``."""
+    start = _poured(upper, nu * float(upper.sum()))
+    return DualProblem(rows, np.ones(rows.size), np.zeros(rows.size), upper, start)
+
+
+def _twice(targets: Array) -> tuple[Array, Array]:
+    signs = np.repeat([1.0, -1.0], targets.size)
+    return signs, -signs * np.tile(targets, 2)
+
+
+def _poured(upper: Array, total: float) -> Array:
+    """Return how ``total`` fills boxes of the given sizes one after the other."""
+    before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
+    return np.clip(total - before, 0.0, upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One solved problem: ``f(x) = Σ coef_i k(x_i, x) + intercept``, and what is proven of it.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m,)
+        ``s a`` of each of the problem's variables.
+    intercept, rho : float
+        ``b``, and ``ρ`` (0 where ``Σ a`` is free).
+    square : float
+        ``w'w``.
+    slack : ndarray of shape (m,)
+        ``max(0, −h)``.
+    primal, dual : float
+        Objective of this model and a lower bound of every model's (infinite where a hard margin is violated).
+    gap, relative_gap : float
+        ``P − D``, and ``(P − D) / max(|P|, |D|)``.
+    violation : float
+        Largest violation of the optimality conditions.
+    """
+
+    coef: Array
+    intercept: float
+    rho: float
+    square: float
+    slack: Array
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    violation: float
+
+
+def machine(problem: DualProblem, solution: DualSolution) -> Machine:
+    """Return what a dual point means; computed in double from the point itself."""
+    a, s, u, gradient = solution.alpha, problem.signs, problem.upper, solution.gradient
+    empty, full = a <= 0, a >= u
+    if problem.separate:
+        groups = [s > 0, s < 0]
+        first, second = (_level(gradient[g], full[g], empty[g]) for g in groups)
+        rho, intercept = 0.5 * (first + second), 0.5 * (second - first)
+    else:
+        up = s > 0
+        rho, intercept = 0.0, -_level(s * gradient, np.where(up, full, empty), np.where(up, empty, full))
+    h = gradient + s * intercept - rho
+    slack = np.maximum(-h, 0.0)
+    square = float(a @ (gradient - problem.linear))
+    dual = -0.5 * float(a @ (gradient + problem.linear))
+    if np.isinf(u).any():
+        # A hard margin: the weights are stretched until no sample violates it.
+        room = 1.0 - float(slack.max(initial=0.0))
+        primal = 0.5 * square / room**2 if room > 0 and np.all(problem.linear == -1.0) else np.inf
+        gap = primal - dual
+    else:
+        gap = float(a @ h) + float(u @ slack)
+        primal = dual + gap
+    size = max(abs(primal), abs(dual))
+    relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
+    return Machine(s * a, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation)
+
+
+def _level(values: Array, below: Array, above: Array) -> float:
+    """Return the mean over the free variables, else the middle of the interval that optimality leaves.
+
+    ``below`` are the variables whose values bound the level from below, ``above`` from above.
+    """
+    free = ~(below | above)
+    if free.any():
+        return float(values[free].mean())
+    ends = (float(values[below].max(initial=-np.inf)), float(values[above].min(initial=np.inf)))
+    finite = [end for end in ends if np.isfinite(end)]
+    return sum(finite) / len(finite) if finite else 0.0
+
+
+class SupportMachines:
+    """Solves several problems on one kernel matrix until violation *and* relative gap are small.
+
+    ``tol`` bounds the KKT violation, as in LIBSVM. Where the relative gap of a problem is still larger than
+    ``gap``, that problem goes on with a tighter tolerance.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        The kernel matrix that all problems share.
+    problems : sequence of DualProblem
+        The problems.
+    tol, gap : float
+        Largest KKT violation and relative gap.
+    max_steps : int
+        Most steps per problem; −1: as LIBSVM, ten million or 100 per sample.
+    """
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        problems: Sequence[DualProblem],
+        *,
+        tol: float,
+        gap: float,
+        max_steps: int = -1,
+    ) -> None:
+        self.matrix, self.problems, self.tol, self.gap = matrix, list(problems), tol, gap
+        longest = max((p.rows.size for p in self.problems), default=0)
+        self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
+        solver = SequentialMinimal(matrix, self.problems, tol=tol, max_steps=self.max_steps)
+        self.solutions: list[DualSolution] = list(solver.solutions)
+        self._solver, self._open = solver, list(range(len(self.problems)))
+        self._machines: list[Machine] | None = None
+
+    @property
+    def machines(self) -> list[Machine]:
+        """Return what the present solutions mean."""
+        if self._machines is None:
+            pairs = zip(self.problems, self.solutions, strict=True)
+            self._machines = [machine(problem, solution) for problem, solution in pairs]
+        return self._machines
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield the steps of the solver, and those of its continuations with a tighter tolerance."""
+        tol = self.tol
+        for round_ in range(_ROUNDS):
+            finished = None
+            for step in self._solver.steps(control):
+                self._collect()
+                finished, step.finished = step.finished, None
+                if finished is None:
+                    yield step
+            self._collect()
+            if finished is None:  # told to stop
+                return
+            tol *= _TIGHTER
+            wanted = [k for k in self._open if self._worth_more(k, tol)]
+            if finished not in ("converged", "nonconvex") or not wanted or round_ == _ROUNDS - 1:
+                step.finished = self._status()
+                yield step
+                return
+            yield step
+            self._continue(wanted, tol)
+
+    def _collect(self) -> None:
+        for number, solution in zip(self._open, self._solver.solutions, strict=True):
+            self.solutions[number] = solution
+        self._machines = None
+
+    def _worth_more(self, number: int, tol: float) -> bool:
+        solution, found = self.solutions[number], self.machines[number]
+        floor = _ROUNDING * float(np.abs(solution.gradient).max(initial=0.0))
+        return solution.status == "converged" and self.gap < found.relative_gap and tol > floor
+
+    def _continue(self, wanted: list[int], tol: float) -> None:
+        again = [replace(self.problems[k], start=self.solutions[k].alpha) for k in wanted]
+        done = [self.solutions[k].steps for k in wanted]
+        left = max(0, self.max_steps - max(done))
+        self._open = wanted
+        self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=left)
+        for solution, steps in zip(self._solver.solutions, done, strict=True):
+            solution.steps += steps
+
+    def _status(self) -> str:
+        found = {solution.status for solution in self.solutions}
+        for status in ("unbounded", "max_iter", "running", "nonconvex"):
+            if status in found:
+                return {"unbounded": "inseparable", "running": "max_iter"}.get(status, status)
+        return "converged"
