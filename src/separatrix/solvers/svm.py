@@ -39,6 +39,8 @@ _MOST_STEPS = 10_000_000
 _ROUNDS, _TIGHTER = 8, 0.1
 #: Relative to the largest gradient: a violation below that is rounding error.
 _ROUNDING = 1e-14
+#: Part of the summed lengths below which a difference of vectors is no more than rounding.
+_CANCELLED = 1e-9
 
 
 def classification(rows: Array, signs: Array, upper: Array) -> DualProblem:
@@ -111,7 +113,7 @@ class Machine:
     primal, dual : float
         Objective of this model and a lower bound of every model's (infinite where a hard margin is violated).
     gap, relative_gap : float
-        ``P − D``, and ``(P − D) / max(|P|, |D|)``.
+        ``P − D``, and ``(P − D) / max(|P|, |D|)`` (where both are 0 but for rounding: relative to that).
     violation : float
         Largest violation of the optimality conditions.
     """
@@ -128,8 +130,11 @@ class Machine:
     violation: float
 
 
-def machine(problem: DualProblem, solution: DualSolution) -> Machine:
-    """Return what a dual point means; computed in double from the point itself."""
+def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machine:
+    """Return what a dual point means; computed in double from the point itself.
+
+    ``diag`` are the kernel values ``k(x_i, x_i)`` of the problem's variables.
+    """
     a, s, u, gradient = solution.alpha, problem.signs, problem.upper, solution.gradient
     empty, full = a <= 0, a >= u
     if problem.separate:
@@ -151,9 +156,10 @@ def machine(problem: DualProblem, solution: DualSolution) -> Machine:
     else:
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
-    size = max(abs(primal), abs(dual))
+    # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
+    size = max(abs(primal), abs(dual), _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2)
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
-    return Machine(s * a, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation)
+    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation)
 
 
 def _level(values: Array, below: Array, above: Array) -> float:
@@ -209,7 +215,7 @@ class SupportMachines:
         """Return what the present solutions mean."""
         if self._machines is None:
             pairs = zip(self.problems, self.solutions, strict=True)
-            self._machines = [machine(problem, solution) for problem, solution in pairs]
+            self._machines = [machine(p, solution, self.matrix.diag[p.rows]) for p, solution in pairs]
         return self._machines
 
     def steps(self, control: Control) -> Iterator[Step]:

@@ -53,8 +53,8 @@ def certify(
     gap = max(0.0, float(sum(m.gap for m in machines))) if proven else None
     relative = None
     if gap is not None:
-        size = max(abs(primal), abs(dual))
-        relative = gap / size if size > 0 else 0.0
+        sizes = [m.gap / m.relative_gap for m in machines if 0 < m.relative_gap < np.inf]
+        relative = gap / max(abs(primal), abs(dual), *sizes) if sizes else 0.0
     return Certificate(
         status=outcome.status,
         message=verdict or _explain(machines, outcome, tol, violation, relative, advice),
