@@ -12,17 +12,31 @@ RBF(gamma=0.5)
 """
 
 from separatrix.kernels._base import Kernel, VectorKernel
+from separatrix.kernels._bessel import Bessel
+from separatrix.kernels._composed import Power, Product, Scaled, Sum
+from separatrix.kernels._features import AnovaRBF, Laplacian
+from separatrix.kernels._precomputed import Precomputed, check_symmetric
 from separatrix.kernels._resolve import KERNEL_NAMES, CallableKernel, resolve_gamma, resolve_kernel
-from separatrix.kernels._vectors import RBF, Linear, Polynomial
+from separatrix.kernels._vectors import RBF, Linear, Polynomial, Sigmoid
 
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
+    "AnovaRBF",
+    "Bessel",
     "CallableKernel",
     "Kernel",
+    "Laplacian",
     "Linear",
     "Polynomial",
+    "Power",
+    "Precomputed",
+    "Product",
+    "Scaled",
+    "Sigmoid",
+    "Sum",
     "VectorKernel",
+    "check_symmetric",
     "resolve_gamma",
     "resolve_kernel",
 ]
