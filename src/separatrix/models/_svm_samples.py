@@ -10,11 +10,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
-from separatrix.kernels import Kernel
+from separatrix.kernels import Kernel, check_symmetric
 from separatrix.models._validation import check_samples
-
-#: Entries of a precomputed matrix that may differ from their mirror image by that, relative to the largest.
-_SYMMETRY = 1e-5
 
 
 class Items:
@@ -44,7 +41,7 @@ def kind_of(kernel: Any) -> str:
     """Return what a ``kernel=`` argument compares: "vectors", "matrix", "texts" or "any"."""
     if isinstance(kernel, str):
         return "matrix" if kernel == "precomputed" else "vectors"
-    return str(getattr(kernel, "samples", "vectors")) if isinstance(kernel, Kernel) else "any"
+    return kernel.samples if isinstance(kernel, Kernel) else "any"
 
 
 def fit_samples(model: Any, kernel: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -63,7 +60,12 @@ def fit_samples(model: Any, kernel: Any, X: Any, y: Any) -> tuple[Any, Any, Any]
         if sparse.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported: pass K.toarray().")
         X, y = check_samples(model, X, y, reset=True)
-        _check_square(X)
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: for "
+                "fit pass the kernel values of all pairs of training samples."
+            )
+        check_symmetric(X if X.dtype.kind == "f" else X.astype(np.float64))
     else:
         X, y = check_samples(model, X, y, reset=True)
     return X, view_of(X), y
@@ -129,23 +131,4 @@ def _check_texts(X: Any, kernel: Any) -> None:
             raise TypeError(
                 f"{kernel!r} compares texts, but sample {number} is {item!r}: pass a list of str, or choose a "
                 "kernel on vectors, for example kernel='rbf'."
-            )
-
-
-def _check_square(K: Array) -> None:
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix: for "
-            "fit pass the kernel values of all pairs of training samples."
-        )
-    limit, step = _SYMMETRY * float(np.abs(K).max(initial=0.0)), 512
-    for begin in range(0, K.shape[0], step):
-        rows = slice(begin, begin + step)
-        apart = np.abs(K[rows] - K[:, rows].T)
-        if apart.max(initial=0.0) > limit:
-            i, j = np.unravel_index(int(np.argmax(apart)), apart.shape)
-            i += begin
-            raise ValueError(
-                f"the precomputed matrix is not symmetric: K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = "
-                f"{K[j, i]:g}. A kernel is symmetric: pass (K + K.T) / 2 if that is what you mean."
             )

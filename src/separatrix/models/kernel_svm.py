@@ -33,7 +33,7 @@ class KernelSVM(IterativeEstimator):
     """A machine with scores ``f(x) = Σ_i c_i k(x_i, x) + b``, learnt by a dual problem."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions({*KERNEL_NAMES, "sigmoid", "precomputed"}), Kernel, callable],
+        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), Kernel, callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "coef0": [Interval(Real, None, None, closed="neither")],
