@@ -14,12 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from separatrix import _hot
+from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
-#: Curvature that a pair with none or a negative one is given.
-_TAU = 1e-12
+#: Seconds of one step, so that Ctrl-C and time limits act.
+_SLICE = 0.05
+#: Variables of all problems together below which threads cost more than they gain.
+_TINY = 1000
+#: Curvature of a pair, relative to its kernel values, that only an indefinite kernel has.
+_NEGATIVE = 1e-5
+_STATUS = ("running", "converged", "max_iter", "unbounded")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,36 +93,50 @@ class SequentialMinimal:
         Violation at which a problem is solved.
     max_steps : int
         Most pairs changed per problem; −1: no limit.
+    direct : int
+        Most variables of a problem that is solved as a whole; larger ones are solved by active sets.
     """
 
     def __init__(
-        self, matrix: KernelMatrix, problems: Sequence[DualProblem], *, tol: float, max_steps: int = -1
+        self,
+        matrix: KernelMatrix,
+        problems: Sequence[DualProblem],
+        *,
+        tol: float,
+        max_steps: int = -1,
+        direct: int = 6000,
     ) -> None:
         self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
+        self.precision = choose_precision(matrix, self.problems, tol)
         self.solutions: list[DualSolution] = []
-        self.entries = 0
         for problem in self.problems:
             alpha = np.array(problem.start, dtype=np.float64)
-            used = np.flatnonzero(alpha)
             gradient = np.array(problem.linear, dtype=np.float64)
-            if used.size:
-                weights = (problem.signs[used] * alpha[used])[:, None]
-                product = matrix.product(problem.rows[used], weights, problem.rows)
-                gradient += problem.signs * product[:, 0]
+            if alpha.any():
+                gradient += exact_product(matrix, problem, alpha, self.precision)
             self.solutions.append(DualSolution(alpha, gradient))
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
-        for problem, solution in zip(self.problems, self.solutions, strict=True):
-            solver = _Plain(self.matrix, problem, solution, self.tol, self.max_steps)
-            while solution.status == "running":
-                solver.advance(1000)
-                self.entries += solver.entries
-                solver.entries = 0
-                done = all(s.status != "running" for s in self.solutions)
-                yield self._step(self._status() if done else None)
-                if control.expired():
-                    return
+        pieces = [
+            Piece(self.matrix, p, s, tol=self.tol, max_steps=self.max_steps, precision=self.precision)
+            for p, s in zip(self.problems, self.solutions, strict=True)
+        ]
+        run_smo, states = _hot.run_smo, [piece.state for piece in pieces]
+        threads = min(len(pieces), thread_count(None))
+        work = sum(p.rows.size for p in self.problems)
+        while True:
+            if work < _TINY:
+                run_smo(states, _SLICE)
+            else:
+                for _ in in_threads(lambda _: run_smo(states, _SLICE), threads):
+                    pass
+            for piece in pieces:
+                piece.read()
+            done = all(s.status != "running" for s in self.solutions)
+            yield self._step(self._status() if done else None)
+            if control.expired():
+                return
 
     def _status(self) -> str:
         found = {s.status for s in self.solutions}
@@ -134,81 +155,98 @@ class SequentialMinimal:
             "violation": violation,
             "dual": dual,
             "support_vectors": sum(int(np.count_nonzero(s.alpha)) for s in self.solutions),
-            "kernel_entries": self.entries,
+            "kernel_entries": self.matrix.entries,
         }
         return Step(record, violation, finished)
 
 
-class _Plain:
-    """One problem, pair by pair."""
+def choose_precision(matrix: KernelMatrix, problems: Sequence[DualProblem], tol: float) -> Precision:
+    """Return the precision of the kernel rows that steps use."""
+    return matrix.precision or "float32"
+
+
+def exact_product(matrix: KernelMatrix, problem: DualProblem, alpha: Array, precision: Precision) -> Array:
+    """Return ``Qa`` for a problem."""
+    used = np.flatnonzero(alpha)
+    weights = (problem.signs[used] * alpha[used])[:, None]
+    product = matrix.product(problem.rows[used], weights, problem.rows, precision)
+    return np.asarray(problem.signs * product[:, 0])
+
+
+class Piece:
+    """A problem as the compiled loop works on it.
+
+    The loop keeps ``E = s (Qa + p)``. Variables of the same samples share kernel rows (regression), and where
+    the sums over either sign are kept, the positive variables come first.
+    """
 
     def __init__(
-        self, matrix: KernelMatrix, problem: DualProblem, solution: DualSolution, tol: float, max_steps: int
+        self,
+        matrix: KernelMatrix,
+        problem: DualProblem,
+        solution: DualSolution,
+        *,
+        tol: float,
+        max_steps: int,
+        precision: Precision,
     ) -> None:
         self.matrix, self.problem, self.solution = matrix, problem, solution
-        self.tol, self.max_steps, self.entries = tol, max_steps, 0
-        self.diag = matrix.diag[problem.rows]
-        self.kept: dict[int, Array] = {}
-        self.used = 0.0
-        self.negative = False
+        rows, m = np.asarray(problem.rows, dtype=np.int64), problem.rows.size
+        half = m // 2
+        copies = 2 if m % 2 == 0 and m and np.array_equal(rows[:half], rows[half:]) else 1
+        middle, self.order = (half if copies == 2 else m), None
+        if problem.separate and copies == 1:
+            self.order = np.argsort(-problem.signs, kind="stable")
+            middle = int(np.count_nonzero(problem.signs > 0))
+            rows = rows[self.order]
+        points = rows[: m // copies]
+        self.signs = self._sorted(problem.signs)
+        self.upper = self._sorted(problem.upper)
+        self.alpha = self._sorted(solution.alpha)
+        self.E = self.signs * self._sorted(solution.gradient)
+        self.diag = matrix.diag[points]
+        everything = points.size == matrix.shape[0] and np.array_equal(points, np.arange(points.size))
+        panels = values = None
+        if matrix.native is not None:
+            panels = matrix.panels(precision)
+            panels = panels if everything else panels.take(points)
+        else:
+            values = np.ascontiguousarray(matrix.block(points, points), dtype=precision)
+        self.kept = (panels, values)
+        make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
+        self.state = make(
+            panels=panels,
+            matrix=values,
+            copies=copies,
+            middle=middle,
+            separate=problem.separate,
+            signs=self.signs,
+            upper=self.upper,
+            diag=self.diag,
+            alpha=self.alpha,
+            E=self.E,
+            tol=tol,
+            most_steps=max_steps,
+            row_bytes=matrix.cache_bytes,
+        )
+        self.entries = 0
 
-    def _row(self, i: int) -> Array:
-        row = self.kept.get(i)
-        if row is None:
-            rows = self.problem.rows
-            row = self.matrix.block(rows[i : i + 1], rows)[0].astype(np.float64)
-            self.entries += rows.size
-            if self.used + row.nbytes > self.matrix.cache_bytes:
-                self.kept.clear()
-                self.used = 0.0
-            self.kept[i] = row
-            self.used += row.nbytes
-        return row
+    def _sorted(self, values: Array) -> Array:
+        if self.order is not None:
+            values = values[self.order]
+        return np.ascontiguousarray(values, dtype=np.float64)
 
-    def advance(self, count: int) -> None:
-        s, u = self.problem.signs, self.problem.upper
-        solution, curvature_ij = self.solution, 0.0
-        a = solution.alpha
-        E = s * solution.gradient
-        for _ in range(count):
-            up = np.where(s > 0, a < u, a > 0)
-            low = np.where(s > 0, a > 0, a < u)
-            pairs = []
-            worst = -np.inf
-            for sign in (1, -1) if self.problem.separate else (0,):
-                of_sign = (s == sign) if sign else np.ones(s.shape, dtype=bool)
-                candidates = np.flatnonzero(up & of_sign)
-                others = low & of_sign
-                if not candidates.size or not others.any():
-                    continue
-                i = int(candidates[np.argmin(E[candidates])])
-                worst = max(worst, float(E[others].max() - E[i]))
-                pairs.append((i, others))
-            solution.violation = max(worst, 0.0)
-            if worst <= self.tol:
-                solution.status = "nonconvex" if self.negative else "converged"
-                break
-            if 0 <= self.max_steps <= solution.steps:
-                solution.status = "max_iter"
-                break
-            best, chosen = -np.inf, (0, 0)
-            for i, others in pairs:
-                b = E - E[i]
-                curvature = self.diag[i] + self.diag - 2 * self._row(i)
-                gain = np.where(others & (b > 0), b * b / np.where(curvature > 0, curvature, _TAU), -np.inf)
-                j = int(np.argmax(gain))
-                if gain[j] > best:
-                    best, chosen = float(gain[j]), (i, j)
-            i, j = chosen
-            curvature_ij = float(self.diag[i] + self.diag[j] - 2 * self._row(i)[j])
-            self.negative |= curvature_ij < -1e-7 * float(self.diag[i] + self.diag[j])
-            delta = (E[j] - E[i]) / (curvature_ij if curvature_ij > 0 else _TAU)
-            delta = min(delta, u[i] - a[i] if s[i] > 0 else a[i], a[j] if s[j] > 0 else u[j] - a[j])
-            if not np.isfinite(delta):
-                solution.status = "unbounded"
-                break
-            for k, change in ((i, delta), (j, -delta)):
-                a[k] = min(max(a[k] + s[k] * change, 0.0), u[k])
-            E += delta * (self._row(i) - self._row(j))
-            solution.steps += 1
-        solution.gradient = s * E
+    def read(self) -> None:
+        """Bring the solution up to date."""
+        solution, state = self.solution, self.state
+        if self.order is None:
+            solution.alpha, solution.gradient = self.alpha, self.signs * self.E
+        else:
+            solution.alpha[self.order] = self.alpha
+            solution.gradient[self.order] = self.signs * self.E
+        solution.violation, solution.steps = state.violation, state.steps
+        solution.status = _STATUS[state.status]
+        if solution.status == "converged" and state.worst_curvature < -_NEGATIVE:
+            solution.status = "nonconvex"
+        self.matrix.entries += state.entries - self.entries
+        self.entries = state.entries
