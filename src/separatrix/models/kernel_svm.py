@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,11 +20,14 @@ from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_kernel
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
 from separatrix.solvers._loop import Below, Outcome, run
+from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.kernel_scores import kernel_scores
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import SupportMachines
 from separatrix.solvers.svm_certificate import certify, scale_advice
+
+Solver = SupportMachines | HardMargins
 
 #: Relative gap that is always reached; a smaller tol asks for as small a gap.
 _GAP = 1e-2
@@ -81,20 +85,42 @@ class KernelSVM(IterativeEstimator):
         )
         self._gamma = float(getattr(self.kernel_, "gamma", 0.0))
 
-    def _solve(
-        self, samples: Any, problems: Sequence[DualProblem]
-    ) -> tuple[KernelMatrix, SupportMachines, Outcome]:
-        """Solve the problems to the tolerance that was asked for."""
-        matrix = KernelMatrix(self.kernel_, samples, cache_bytes=self.cache_size * 1e6)
-        if self.verbose:
-            print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
-        solver = SupportMachines(
+    def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
+        """Return what solves the problems."""
+        return SupportMachines(
             matrix,
             problems,
             tol=float(self.tol),
             gap=min(_GAP, float(self.tol)),
             max_steps=int(self.max_iter),
         )
+
+    def _solve(
+        self,
+        samples: Any,
+        problems: Sequence[DualProblem],
+        keep: Callable[[Any, Solver], None],
+        given: tuple[Any, Any, Any],
+    ) -> tuple[KernelMatrix, Solver, Outcome]:
+        """Solve the problems to the tolerance that was asked for.
+
+        ``keep(model, solver)`` makes fitted attributes of where the solver stands; ``given`` are the samples,
+        targets and weights of the fit, for callbacks.
+        """
+        matrix = KernelMatrix(self.kernel_, samples, cache_bytes=self.cache_size * 1e6)
+        if self.verbose:
+            print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
+        solver = self._solver(matrix, problems)
+        context = observer = None
+        if getattr(self, "_skl_callbacks", None):
+            X, y, weights = given
+
+            def attributes() -> dict[str, Any]:
+                twin = copy(self)
+                keep(twin, solver)
+                return {name: value for name, value in vars(twin).items() if name not in self.get_params()}
+
+            context, observer = self._observe(None, X, y, {"sample_weight": weights}, attributes)
         outcome = run(
             solver,
             Below(-1.0),
@@ -102,12 +128,15 @@ class KernelSVM(IterativeEstimator):
             max_time=self.max_time,
             verbose=int(self.verbose),
             name=type(self).__name__,
+            observer=observer,
         )
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=given[0], y=given[1])
         return matrix, solver, outcome
 
     def _record(
         self,
-        solver: SupportMachines,
+        solver: Solver,
         outcome: Outcome,
         samples: Any,
         count: int,

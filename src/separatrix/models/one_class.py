@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
-from separatrix.models.kernel_svm import KernelSVM
+from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers.svm import one_class
 
 
@@ -109,13 +109,18 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         self._find_kernel(X, weights)
         rows = np.arange(_num_samples(X)) if weights is None else np.flatnonzero(weights > 0)
         upper = np.ones(rows.size) if weights is None else weights[rows]
-        _, solver, outcome = self._solve(samples, [one_class(rows, upper, float(self.nu))])
-        machine = solver.machines[0]
-        used = np.flatnonzero(machine.coef)
-        self._n_support = np.array([used.size], dtype=np.int32)
-        self._keep_support(samples, rows[used], machine.coef[None, used], np.array([machine.intercept]))
-        self.offset_ = -self.intercept_
-        self.n_iter_ = int(solver.solutions[0].steps)
+
+        def keep(model: OneClassSVM, solver: Solver) -> None:
+            machine = solver.machines[0]
+            used = np.flatnonzero(machine.coef)
+            model._n_support = np.array([used.size], dtype=np.int32)
+            model._keep_support(samples, rows[used], machine.coef[None, used], np.array([machine.intercept]))
+            model.offset_ = -model.intercept_
+            model.n_iter_ = int(solver.solutions[0].steps)
+
+        problem = one_class(rows, upper, float(self.nu))
+        _, solver, outcome = self._solve(samples, [problem], keep, (X, None, sample_weight))
+        keep(self, solver)
         self._record(solver, outcome, samples, rows.size)
         return self
 

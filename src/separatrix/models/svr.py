@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
-from separatrix.models.kernel_svm import KernelSVM
+from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine, nu_regression, regression
 
@@ -52,14 +52,20 @@ class KernelRegressor(RegressorMixin, KernelSVM):  # type: ignore[misc]
         self._find_kernel(X, weights)
         rows = np.arange(targets.size) if weights is None else np.flatnonzero(weights > 0)
         upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights[rows]
-        _, solver, outcome = self._solve(samples, [self._problem(rows, targets[rows], upper)])
-        machine, m = solver.machines[0], rows.size
-        beta = machine.coef[:m] + machine.coef[m:]
-        used = np.flatnonzero(beta)
-        self._n_support = np.array([used.size], dtype=np.int32)
-        self._keep_support(samples, rows[used], beta[None, used], np.array([machine.intercept]))
-        self._keep_tube(machine)
-        self.n_iter_ = int(solver.solutions[0].steps)
+        m = rows.size
+
+        def keep(model: KernelRegressor, solver: Solver) -> None:
+            machine = solver.machines[0]
+            beta = machine.coef[:m] + machine.coef[m:]
+            used = np.flatnonzero(beta)
+            model._n_support = np.array([used.size], dtype=np.int32)
+            model._keep_support(samples, rows[used], beta[None, used], np.array([machine.intercept]))
+            model._keep_tube(machine)
+            model.n_iter_ = int(solver.solutions[0].steps)
+
+        problem = self._problem(rows, targets[rows], upper)
+        _, solver, outcome = self._solve(samples, [problem], keep, (X, y, sample_weight))
+        keep(self, solver)
         self._record(solver, outcome, samples, m, verdict=self._verdict(outcome.status))
         return self
 

@@ -17,7 +17,7 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.hulls import LinearRows, NearestPoints, Similarities
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualProblem, DualSolution
-from separatrix.solvers.svm import Machine, machine
+from separatrix.solvers.svm import Machine, kkt_violation, machine
 
 
 class HardMargins:
@@ -90,14 +90,15 @@ class HardMargins:
             alpha[order], gradient[order] = scale * search.a, scale * search.gradient - 1.0
             gap = max(0.0, 1.0 - search.lower / search.upper) if search.upper > 0 else 0.0
             status = "unbounded" if search.meets else "converged" if gap <= self.tol else "running"
-            found.append(DualSolution(alpha, gradient, violation=gap, steps=rounds, status=status))
+            violation = kkt_violation(problem, alpha, gradient)
+            found.append(DualSolution(alpha, gradient, violation=violation, steps=rounds, status=status))
         return found
 
     @property
     def machines(self) -> list[Machine]:
         """Return what the present solutions mean."""
-        pairs = zip(self.problems, self.solutions, self.searches, strict=True)
-        return [machine(p, solution, np.zeros(p.rows.size)) for p, solution, _ in pairs]
+        pairs = zip(self.problems, self.solutions, strict=True)
+        return [machine(p, solution, np.zeros(p.rows.size)) for p, solution in pairs]
 
     @property
     def distances(self) -> list[float]:

@@ -37,8 +37,8 @@ from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
 _MOST_STEPS = 10_000_000
 #: How often the tolerance may be tightened until the gap is small, and the factor.
 _ROUNDS, _TIGHTER = 8, 0.1
-#: Relative to the largest gradient: a violation below that is rounding error.
-_ROUNDING = 1e-14
+#: Steps that a tighter tolerance may cost, in units of those before.
+_MORE = 10
 #: Part of the summed lengths below which a difference of vectors is no more than rounding.
 _CANCELLED = 1e-9
 
@@ -175,6 +175,16 @@ def _level(values: Array, below: Array, above: Array) -> float:
     return sum(finite) / len(finite) if finite else 0.0
 
 
+def kkt_violation(problem: DualProblem, alpha: Array, gradient: Array) -> float:
+    """Return how far a point is from optimality: ``m(a) − M(a)`` as in LIBSVM, 0 if it is optimal."""
+    E, up, worst = problem.signs * gradient, problem.signs > 0, 0.0
+    grow, fall = np.where(up, alpha < problem.upper, alpha > 0), np.where(up, alpha > 0, alpha < problem.upper)
+    for group in (up, ~up) if problem.separate else (np.ones_like(up),):
+        least = E[grow & group].min(initial=np.inf)
+        worst = max(worst, float(E[fall & group].max(initial=-np.inf) - least))
+    return worst
+
+
 class SupportMachines:
     """Solves several problems on one kernel matrix until violation *and* relative gap are small.
 
@@ -208,6 +218,7 @@ class SupportMachines:
         solver = SequentialMinimal(matrix, self.problems, tol=tol, max_steps=self.max_steps)
         self.solutions: list[DualSolution] = list(solver.solutions)
         self._solver, self._open = solver, list(range(len(self.problems)))
+        self._done = [0] * len(self.problems)
         self._machines: list[Machine] | None = None
 
     @property
@@ -220,48 +231,50 @@ class SupportMachines:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield the steps of the solver, and those of its continuations with a tighter tolerance."""
-        tol = self.tol
+        tol, before = self.tol, [np.inf] * len(self.problems)
         for round_ in range(_ROUNDS):
             finished = None
             for step in self._solver.steps(control):
                 self._collect()
                 finished, step.finished = step.finished, None
-                if finished is None:
-                    yield step
+                if finished is not None:
+                    break
+                yield step
             self._collect()
             if finished is None:  # told to stop
                 return
-            tol *= _TIGHTER
-            wanted = [k for k in self._open if self._worth_more(k, tol)]
-            if finished not in ("converged", "nonconvex") or not wanted or round_ == _ROUNDS - 1:
+            wanted = [k for k in self._open if self._worth_more(k, before[k])]
+            if not wanted or round_ == _ROUNDS - 1:
                 step.finished = self._status()
                 yield step
                 return
             yield step
+            tol *= _TIGHTER
+            before = [found.relative_gap for found in self.machines]
             self._continue(wanted, tol)
 
     def _collect(self) -> None:
-        for number, solution in zip(self._open, self._solver.solutions, strict=True):
-            self.solutions[number] = solution
+        for number, solution, done in zip(self._open, self._solver.solutions, self._done, strict=True):
+            self.solutions[number] = replace(solution, steps=solution.steps + done)
         self._machines = None
 
-    def _worth_more(self, number: int, tol: float) -> bool:
-        solution, found = self.solutions[number], self.machines[number]
-        floor = _ROUNDING * float(np.abs(solution.gradient).max(initial=0.0))
-        return solution.status == "converged" and self.gap < found.relative_gap and tol > floor
+    def _worth_more(self, number: int, before: float) -> bool:
+        """Return whether a problem's gap is too large, and fell when its tolerance was last tightened."""
+        found = self.machines[number].relative_gap
+        return self.solutions[number].status == "converged" and self.gap < found <= 0.5 * before
 
     def _continue(self, wanted: list[int], tol: float) -> None:
         again = [replace(self.problems[k], start=self.solutions[k].alpha) for k in wanted]
-        done = [self.solutions[k].steps for k in wanted]
-        left = max(0, self.max_steps - max(done))
+        self._done = [self.solutions[k].steps for k in wanted]
+        # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach.
+        most = min(self.max_steps - max(self._done), _MORE * (1000 + max(self._done)))
         self._open = wanted
-        self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=left)
-        for solution, steps in zip(self._solver.solutions, done, strict=True):
-            solution.steps += steps
+        self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=max(0, most))
 
     def _status(self) -> str:
-        found = {solution.status for solution in self.solutions}
-        for status in ("unbounded", "max_iter", "running", "nonconvex"):
+        found = {solution.status for solution in self.solutions if not solution.violation <= self.tol}
+        for status, name in (("unbounded", "inseparable"), ("max_iter", "max_iter"), ("running", "max_iter")):
             if status in found:
-                return {"unbounded": "inseparable", "running": "max_iter"}.get(status, status)
-        return "converged"
+                return name
+        nonconvex = any(solution.status == "nonconvex" for solution in self.solutions)
+        return "nonconvex" if nonconvex else "converged"
