@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -29,6 +30,9 @@ from separatrix.solvers.svm_certificate import certify, scale_advice
 
 Solver = SupportMachines | HardMargins
 
+#: Sets of parameters that were found valid, and how many are kept.
+_CHECKED: set[tuple[Any, ...]] = set()
+_MOST_CHECKED = 1024
 #: Relative gap that is always reached; a smaller tol asks for as small a gap.
 _GAP = 1e-2
 
@@ -67,6 +71,25 @@ class KernelSVM(IterativeEstimator):
     intercept_: Array
     shape_fit_: tuple[int, ...]
     fit_status_: int
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        return list(super()._get_param_names())
+
+    def _validate_params(self) -> None:
+        """Check the parameters, the same ones only once: for a small fit the checks cost as much as the fit."""
+        values = [getattr(self, name) for name in self._get_param_names()]
+        key = (type(self), *map(type, values), *values)
+        try:
+            known = key in _CHECKED
+        except TypeError:  # a dict, for example, cannot be looked up
+            super()._validate_params()
+            return
+        if not known:
+            super()._validate_params()
+            if len(_CHECKED) < _MOST_CHECKED:
+                _CHECKED.add(key)
 
     def _take_samples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         """Check the training samples; return them, a source of their rows, and ``y``."""
@@ -194,7 +217,8 @@ class KernelSVM(IterativeEstimator):
 
     def _check_new(self, X: Any) -> Any:
         """Return checked new samples."""
-        check_is_fitted(self)
+        if "support_" not in self.__dict__:
+            check_is_fitted(self)
         if int(np.sum(self._n_support)) != self.support_.shape[0]:
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return new_samples(self, self.kernel, X)

@@ -137,18 +137,20 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     """
     a, s, u, gradient = solution.alpha, problem.signs, problem.upper, solution.gradient
     empty, full = a <= 0, a >= u
+    free = ~(empty | full)
     if problem.separate:
-        groups = [s > 0, s < 0]
-        first, second = (_level(gradient[g], full[g], empty[g]) for g in groups)
+        groups = (s > 0, s < 0)
+        first, second = (_level(gradient[g], free[g], full[g], empty[g]) for g in groups)
         rho, intercept = 0.5 * (first + second), 0.5 * (second - first)
     else:
+        # With s = −1 a variable that grows moves s a down: its bounds change places.
         up = s > 0
-        rho, intercept = 0.0, -_level(s * gradient, np.where(up, full, empty), np.where(up, empty, full))
+        rho, intercept = 0.0, -_level(s * gradient, free, np.where(up, full, empty), np.where(up, empty, full))
     h = gradient + s * intercept - rho
     slack = np.maximum(-h, 0.0)
     square = float(a @ (gradient - problem.linear))
     dual = -0.5 * float(a @ (gradient + problem.linear))
-    if np.isinf(u).any():
+    if float(u.max(initial=0.0)) == np.inf:
         # A hard margin: the weights are stretched until no sample violates it.
         room = 1.0 - float(slack.max(initial=0.0))
         primal = 0.5 * square / room**2 if room > 0 and np.all(problem.linear == -1.0) else np.inf
@@ -156,18 +158,19 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     else:
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
-    # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
-    size = max(abs(primal), abs(dual), _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2)
+    size = max(abs(primal), abs(dual))
+    if gap > _CANCELLED * size:
+        # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
+        size = max(size, _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2)
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
     return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation)
 
 
-def _level(values: Array, below: Array, above: Array) -> float:
+def _level(values: Array, free: Array, below: Array, above: Array) -> float:
     """Return the mean over the free variables, else the middle of the interval that optimality leaves.
 
     ``below`` are the variables whose values bound the level from below, ``above`` from above.
     """
-    free = ~(below | above)
     if free.any():
         return float(values[free].mean())
     ends = (float(values[below].max(initial=-np.inf)), float(values[above].min(initial=np.inf)))
