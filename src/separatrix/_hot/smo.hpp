@@ -25,6 +25,15 @@ inline Values<T> load_as(const From* from) {
     return __builtin_convertvector(loaded, Values<T>);
 }
 
+// Differences in double, rounded to T.
+template <class T>
+inline Values<T> minus(const double* from, double less) {
+    typedef double Wide __attribute__((vector_size(Register<T>::COUNT * sizeof(double))));
+    Wide wide;
+    __builtin_memcpy(&wide, from, sizeof(wide));
+    return __builtin_convertvector(wide - less, Values<T>);
+}
+
 // The next i and the violation, of one group of variables.
 struct Extremes {
     double least = INFINITE, most = -INFINITE;
@@ -90,17 +99,7 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
     for (int l = 0; l < COUNT; ++l) position[l] = static_cast<Bits<T>>(l), step[l] = COUNT;
     std::int64_t v = begin;
     for (; v + COUNT <= end; v += COUNT) {
-        Values<T> b;
-        if constexpr (sizeof(T) == 8) {
-            b = R::load(s.E + v) - Ei;
-        } else {
-            using D = Register<double>;
-            typedef float Half __attribute__((vector_size(REGISTER_BYTES / 2)));
-            Half halves[2];
-            for (int h = 0; h < 2; ++h)
-                halves[h] = __builtin_convertvector(D::load(s.E + v + h * D::COUNT) - Ei, Half);
-            __builtin_memcpy(&b, halves, sizeof(b));
-        }
+        auto b = minus<T>(s.E + v, Ei);
         b += load_as<T>(s.low + v);
         b = b > R::all(0) ? b : R::all(0);
         auto c = (R::load(diagonal + (v - begin)) + diag) - T(2) * R::load(Ki + (v - begin));
