@@ -103,7 +103,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         else:
             self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
             weights = self.class_weight_[numbers] * (1.0 if given is None else given)
-        _refuse_missing(classes, numbers, weights)
+        self._refuse_missing(classes, numbers, weights)
         self.classes_, self.multiclass_ = classes, self.multiclass
         self._find_kernel(X, given)
         kept = None if weights is None else weights > 0
@@ -128,6 +128,16 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             raise ValueError(
                 f"decision_function_shape='ovo' shows the scores of pairs of classes, which multiclass="
                 f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or multiclass='ovo'."
+            )
+
+    def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
+        """Refuse weights that leave a class without samples."""
+        if weights is None or len(classes) > 2:
+            refuse_empty_classes(classes, numbers, weights)
+        elif not all(weights[numbers == k].any() for k in range(2)):
+            raise ValueError(
+                f"{'specified nu is infeasible. ' if hasattr(self, 'nu') else ''}Invalid input - all samples with "
+                "positive weights belong to the same class: give samples of both classes a positive weight."
             )
 
     @property
@@ -374,14 +384,3 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             raise ValueError(f"X has {scores.shape[0]} samples but y has {numbers.shape[0]} labels.")
         codes = self._coding.codes[numbers].astype(np.float64)
         return MarginReport.of(scores, codes, self.margin_width_, self.tol if within is None else within)
-
-
-def _refuse_missing(classes: Array, numbers: Array, weights: Array | None) -> None:
-    """Refuse weights that leave a class without samples."""
-    if weights is None or len(classes) > 2:
-        refuse_empty_classes(classes, numbers, weights)
-    elif not all(weights[numbers == k].any() for k in range(2)):
-        raise ValueError(
-            "Invalid input - all samples with positive weights belong to the same class: give samples of "
-            "both classes a positive weight."
-        )

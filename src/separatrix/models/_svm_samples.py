@@ -93,7 +93,8 @@ def checked_weights(X: Any, sample_weight: Any) -> Array | None:
     """Return the sample weights, negative ones (as in scikit-learn) taken for 0, or None where all are one."""
     if sample_weight is None:
         return None
-    weights = np.maximum(_check_sample_weight(sample_weight, X, dtype=np.float64), 0.0)
+    checked = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)
+    weights = np.maximum(checked, 0.0)
     if not weights.any():
         raise ValueError(
             "Invalid input - all samples have zero or negative weights. Give at least one a positive weight."

@@ -17,7 +17,7 @@ from sklearn.utils._sparse import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.view import Array
-from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_kernel
+from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_gamma, resolve_kernel
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
 from separatrix.solvers._loop import Below, Outcome, run
@@ -30,11 +30,18 @@ from separatrix.solvers.svm_certificate import certify, scale_advice
 
 Solver = SupportMachines | HardMargins
 
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be "
+    "preprocessed, for example with sklearn.preprocessing.StandardScaler."
+)
+#: Up to so many samples kernel values are kept in double and a fit goes on for four more digits: it costs
+#: next to nothing there, and makes dense and sparse data, weights and repeated samples agree.
+_FEW = 1000
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
-#: Relative gap that is always reached; a smaller tol asks for as small a gap.
-_GAP = 1e-2
+#: From here on tol bounds the relative gap too; a larger one leaves it ten times as large at most.
+_TIGHT = 1e-5
 
 
 class KernelSVM(IterativeEstimator):
@@ -98,23 +105,27 @@ class KernelSVM(IterativeEstimator):
         return X, samples, y
 
     def _find_kernel(self, X: Any, weights: Array | None) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            gamma = self.gamma
+            if kind_of(self.kernel) == "vectors" and isinstance(self.kernel, str) and isinstance(gamma, str):
+                gamma = resolve_gamma(gamma, X, weights)
+                if not 0 < gamma < np.inf:
+                    raise ValueError(NOT_FINITE)
         self.kernel_ = resolve_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            X=X,
-            weights=weights,
+            self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
         )
         self._gamma = float(getattr(self.kernel_, "gamma", 0.0))
 
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
         """Return what solves the problems."""
+        tol = float(self.tol)
+        few = matrix.shape[0] <= _FEW
         return SupportMachines(
             matrix,
             problems,
-            tol=float(self.tol),
-            gap=min(_GAP, float(self.tol)),
+            tol=tol,
+            gap=tol if few or tol <= _TIGHT else 10 * tol,
+            aim=max(1e-4 * tol, min(tol, 1e-10)) if few else tol,
             max_steps=int(self.max_iter),
         )
 
@@ -130,7 +141,13 @@ class KernelSVM(IterativeEstimator):
         ``keep(model, solver)`` makes fitted attributes of where the solver stands; ``given`` are the samples,
         targets and weights of the fit, for callbacks.
         """
-        matrix = KernelMatrix(self.kernel_, samples, cache_bytes=self.cache_size * 1e6)
+        few = samples.shape[0] <= _FEW
+        matrix = KernelMatrix(
+            self.kernel_,
+            samples,
+            cache_bytes=self.cache_size * 1e6,
+            precision="float64" if few else None,
+        )
         if self.verbose:
             print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
         solver = self._solver(matrix, problems)
@@ -153,6 +170,8 @@ class KernelSVM(IterativeEstimator):
             name=type(self).__name__,
             observer=observer,
         )
+        if outcome.status == "inseparable" and np.isfinite(problems[0].upper[0]):
+            raise ValueError(NOT_FINITE)  # only rounding errors make a bounded problem unbounded
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=given[0], y=given[1])
         return matrix, solver, outcome
@@ -196,10 +215,7 @@ class KernelSVM(IterativeEstimator):
     def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:
         """Keep the support vectors and their coefficients, of shape (rows, n_support)."""
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
-            )
+            raise ValueError(NOT_FINITE)
         self.support_ = support.astype(np.int32)
         if kind_of(self.kernel) == "matrix":
             self.support_vectors_ = np.empty((0, 0))

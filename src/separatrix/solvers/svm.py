@@ -202,6 +202,8 @@ class SupportMachines:
         The problems.
     tol, gap : float
         Largest KKT violation and relative gap.
+    aim : float or None
+        Violation that the solver aims at, where going on costs next to nothing; ``tol`` if None.
     max_steps : int
         Most steps per problem; −1: as LIBSVM, ten million or 100 per sample.
     """
@@ -213,12 +215,14 @@ class SupportMachines:
         *,
         tol: float,
         gap: float,
+        aim: float | None = None,
         max_steps: int = -1,
     ) -> None:
         self.matrix, self.problems, self.tol, self.gap = matrix, list(problems), tol, gap
+        self.aim = tol if aim is None else aim
         longest = max((p.rows.size for p in self.problems), default=0)
         self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
-        solver = SequentialMinimal(matrix, self.problems, tol=tol, max_steps=self.max_steps)
+        solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=self.max_steps)
         self.solutions: list[DualSolution] = list(solver.solutions)
         self._solver, self._open = solver, list(range(len(self.problems)))
         self._done = [0] * len(self.problems)
@@ -234,7 +238,7 @@ class SupportMachines:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield the steps of the solver, and those of its continuations with a tighter tolerance."""
-        tol, before = self.tol, [np.inf] * len(self.problems)
+        tol, before = self.aim, [np.inf] * len(self.problems)
         for round_ in range(_ROUNDS):
             finished = None
             for step in self._solver.steps(control):
