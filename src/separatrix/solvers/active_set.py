@@ -15,13 +15,15 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import Work
+from separatrix.solvers._dual import DualProblem, DualSolution, Work
 from separatrix.solvers.kernel_matrix import Precision
 
 #: Active points: at least so many, and so many more than free ones.
 _LEAST, _MORE = 2000, 1000
 #: An active part is solved to this share of the violation that it came from.
 _SHARE = 0.1
+#: Width of the margin within which a start lies between its bounds.
+_RAMP = 0.01
 
 
 class ActiveSet:
@@ -42,14 +44,19 @@ class ActiveSet:
     """
 
     def __init__(
-        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int = _LEAST
+        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int = _LEAST, sample: int = 3000
     ) -> None:
         self.work, self.precision, self.tol, self.max_steps, self.least = work, precision, tol, max_steps, least
+        self.sample = sample
+        self.random = np.random.default_rng(0)
+        self.scale = float(np.abs(work.problem.linear).mean()) or np.inf
         self.values: Array | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
         """Take rounds until the problem is solved; yield after each bounded amount of work."""
         work, solution = self.work, self.work.solution
+        if np.isfinite(work.upper).all() and work.points.size >= 2 * self.sample and self.max_steps < 0:
+            yield from self._start(seconds)
         while True:
             score, violation = self._scores()
             work.read(work.alpha, work.E, violation)
@@ -67,7 +74,7 @@ class ActiveSet:
                 self.precision,
                 points=points,
                 values=values,
-                tol=max(self.tol * 0.5, violation * _SHARE),
+                tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
                 max_steps=left,
                 row_bytes=budget,
             )
@@ -82,6 +89,67 @@ class ActiveSet:
             work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
             self._correct(points, state.variables, state.alpha)
             yield
+
+    def _start(self, seconds: float) -> Iterator[None]:
+        """Start where a sample of the points, each standing for several, says that the solution is.
+
+        The sample is solved with upper bounds larger by the factor that it is smaller. Its scores then tell for
+        every variable on which side of the margin it is, and so whether its best value is 0 or u.
+        """
+        work = self.work
+        if np.count_nonzero(work.alpha) > self.sample:
+            return
+        n, linear = work.points.size, work.signs * work._sorted(work.problem.linear)
+        points = self._sample(self.sample)
+        factor = n / points.size
+        variables = points if work.copies == 1 else np.concatenate([points, points + n])
+        part = DualProblem(
+            rows=work.points[points] if work.copies == 1 else np.tile(work.points[points], 2),
+            signs=work.signs[variables],
+            linear=work.signs[variables] * linear[variables],
+            upper=work.upper[variables] * factor,
+            start=self._spread(variables, factor),
+            separate=work.separate,
+        )
+        # whole problem of the sample
+        a = part.start
+        rows = np.arange(points.size) if work.copies == 1 else np.tile(np.arange(points.size), 2)
+        values = self._block(points)
+        E = part.signs * part.linear
+        if a.any():
+            E = E + (values.astype(np.float64) @ np.bincount(rows, part.signs * a, points.size))[rows]
+        small = Work(work.matrix, part, DualSolution(a, part.signs * E))
+        state = small.state(self.precision, values=values, tol=max(self.tol, 0.05), max_steps=-1, row_bytes=0.0)
+        while state.status == "running":
+            _hot.run_smo([state.loop], seconds)
+            if state.status == "running":
+                yield
+        weights = np.bincount(rows, small.signs * small.alpha, points.size)
+        used = np.flatnonzero(weights)
+        targets = None if work.everything else work.points
+        score = linear + np.tile(
+            work.matrix.product(work.points[points[used]], weights[used, None], targets, self.precision)[:, 0], work.copies
+        )
+        alpha = work.alpha.copy()
+        for group in self._groups():
+            alpha[group] = _at_bounds(work.signs[group], score[group], work.upper[group], float(work.signs[group] @ work.alpha[group]))
+        used = np.flatnonzero(alpha)
+        change = np.bincount(used % n, work.signs[used] * alpha[used], n)
+        used = np.flatnonzero(change)
+        product = work.matrix.product(work.points[used], change[used, None], targets, self.precision)[:, 0]
+        work.alpha[:], work.E[:] = alpha, linear + np.tile(product, work.copies)
+        yield
+
+    def _spread(self, variables: Array, factor: float) -> Array:
+        """Return a feasible start of the sample: the sums of all variables, spread evenly."""
+        work, start = self.work, np.zeros(variables.size)
+        for sign in (1, -1):
+            mine = work.signs[variables] == sign
+            total = float(work.alpha[work.signs == sign].sum())
+            room = work.upper[variables][mine] * factor
+            if total > 0:
+                start[mine] = room * (total / room.sum())
+        return start
 
     def _scores(self) -> tuple[Array, float]:
         """Return by how much each point violates optimality (both its variables), and the violation."""
@@ -114,7 +182,17 @@ class ActiveSet:
         count = min(score.size, max(self.least, free + _MORE))
         if not self.work.alpha.any():
             return self._sample(count)
-        return np.sort(np.argpartition(-score, count - 1)[:count])
+        worst = np.argpartition(-score, count - 1)[:count] if count < score.size else np.arange(score.size)
+        others = np.flatnonzero(score > 0)
+        if others.size > count:
+            # The worst are often neighbours, and one of them cures all: let others take part.
+            worst = worst[np.argsort(-score[worst], kind="stable")]
+            kept = max(free, count // 4)
+            taken = self.random.choice(others.size, others.size, replace=False)
+            rest = np.setdiff1d(others[taken], worst[:kept], assume_unique=True)
+            rest = others[taken][~np.isin(others[taken], worst[:kept])][: count - kept]
+            worst = np.concatenate([worst[:kept], rest])
+        return np.sort(worst)
 
     def _sample(self, count: int) -> Array:
         """Return evenly spread points of both signs."""
@@ -163,3 +241,21 @@ class ActiveSet:
         )[:, 0]
         for copy in range(work.copies):
             work.E[copy * work.points.size : (copy + 1) * work.points.size] += product
+
+
+def _at_bounds(signs: Array, score: Array, upper: Array, total: float) -> Array:
+    """Return the variables that scores E ask for, with ``s'a = total``: ``u`` where ``s (E − b) < 0``, else 0."""
+    low, high = float(score.min()) - 1.0, float(score.max()) + 1.0
+
+    def at(b: float) -> Array:
+        return np.asarray(upper * np.clip(0.5 - signs * (score - b) / _RAMP, 0.0, 1.0))
+
+    for _ in range(60):
+        b = 0.5 * (low + high)
+        low, high = (b, high) if float(signs @ at(b)) < total else (low, b)
+    alpha = at(high)
+    rest = total - float(signs @ alpha)
+    room = np.where(signs * rest > 0, upper - alpha, alpha)
+    j = int(np.argmax(room))
+    alpha[j] += signs[j] * rest
+    return alpha
