@@ -46,6 +46,8 @@ def kind_of(kernel: Any) -> str:
 
 def fit_samples(model: Any, kernel: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
     """Return checked training samples as an array or list, as a source of rows, and ``y``."""
+    if y is None and model.__sklearn_tags__().target_tags.required:
+        raise ValueError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
     kind = kind_of(kernel)
     if kind == "texts" or (kind == "any" and not _numeric(X)):
         if y is not None:

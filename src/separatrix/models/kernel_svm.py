@@ -34,9 +34,9 @@ NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be "
     "preprocessed, for example with sklearn.preprocessing.StandardScaler."
 )
-#: Up to so many samples kernel values are kept in double and a fit goes on for four more digits: it costs
+#: Up to so many samples kernel values are kept in double and a fit goes on for six more digits: it costs
 #: next to nothing there, and makes dense and sparse data, weights and repeated samples agree.
-_FEW = 1000
+_FEW = 500
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
@@ -125,7 +125,7 @@ class KernelSVM(IterativeEstimator):
             problems,
             tol=tol,
             gap=tol if few or tol <= _TIGHT else 10 * tol,
-            aim=max(1e-4 * tol, min(tol, 1e-10)) if few else tol,
+            aim=max(1e-6 * tol, min(tol, 1e-12)) if few else tol,
             max_steps=int(self.max_iter),
         )
 
