@@ -34,6 +34,11 @@ def as_texts(samples: Any, name: str = "X") -> Array:
     else:
         given = np.asarray(samples) if hasattr(samples, "__array__") or hasattr(samples, "dtype") else samples
         if isinstance(given, np.ndarray):
+            if given.dtype.kind in "fiubcSmM":
+                raise TypeError(
+                    f"{name} must hold texts (Python strings) for a string kernel, not {given.dtype}; use a "
+                    "kernel on vectors such as 'rbf' for numbers, and decode bytes"
+                )
             if given.ndim == 2 and given.shape[1] == 1:
                 given = given[:, 0]
             if given.ndim != 1:

@@ -17,6 +17,15 @@ from separatrix.kernels._composed import Power, Product, Scaled, Sum
 from separatrix.kernels._features import AnovaRBF, Laplacian
 from separatrix.kernels._precomputed import Precomputed, check_symmetric
 from separatrix.kernels._resolve import KERNEL_NAMES, CallableKernel, resolve_gamma, resolve_kernel
+from separatrix.kernels._strings import StringKernel
+from separatrix.kernels._subsequence import Subsequence
+from separatrix.kernels._substrings import (
+    BoundedRange,
+    ConstantSubstring,
+    ExponentialSubstring,
+    Spectrum,
+    SubstringKernel,
+)
 from separatrix.kernels._vectors import RBF, Linear, Polynomial, Sigmoid
 
 __all__ = [
@@ -24,7 +33,10 @@ __all__ = [
     "RBF",
     "AnovaRBF",
     "Bessel",
+    "BoundedRange",
     "CallableKernel",
+    "ConstantSubstring",
+    "ExponentialSubstring",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -34,6 +46,10 @@ __all__ = [
     "Product",
     "Scaled",
     "Sigmoid",
+    "Spectrum",
+    "StringKernel",
+    "Subsequence",
+    "SubstringKernel",
     "Sum",
     "VectorKernel",
     "check_symmetric",
