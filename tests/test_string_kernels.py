@@ -1,4 +1,4 @@
-"""String kernels against their definitions, written out, for short texts; against slow tables for long ones."""
+"""String kernels: short texts against the definitions, written out, long ones against slow tables."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_small_decay_and_long_subsequences_keep_the_normalised_value():
 
 
 def test_too_large_values_are_refused():
-    with pytest.raises(ValueError, match="too large for float64 on texts of 700 characters: choose a smaller"):
+    with pytest.raises(ValueError, match="too large for float64 on texts of 700 characters: choose"):
         Subsequence(250, 1.0)(["a" * 700])
 
 

@@ -60,6 +60,21 @@ def as_texts(samples: Any, name: str = "X") -> Array:
     return texts
 
 
+def holds_texts(samples: Any) -> bool:
+    """Tell whether samples are texts in one dimension, judged by the first of them.
+
+    Examples
+    --------
+    >>> holds_texts(["cat"]), holds_texts([["cat"]]), holds_texts([[1.0]])
+    (True, False, False)
+    """
+    if isinstance(samples, list | tuple):
+        return len(samples) > 0 and isinstance(samples[0], str)
+    if getattr(samples, "ndim", 0) != 1 or len(samples) == 0:
+        return False
+    return isinstance(np.asarray(samples)[0], str)
+
+
 def _shown(value: Any) -> str:
     return f"{str(value)[:40]} of type {type(value).__name__}"
 

@@ -15,6 +15,7 @@ from separatrix.kernels._base import Kernel, VectorKernel
 from separatrix.kernels._bessel import Bessel
 from separatrix.kernels._composed import Power, Product, Scaled, Sum
 from separatrix.kernels._features import AnovaRBF, Laplacian
+from separatrix.kernels._mercer import Mercer, mercer
 from separatrix.kernels._precomputed import Precomputed, check_symmetric
 from separatrix.kernels._resolve import KERNEL_NAMES, CallableKernel, resolve_gamma, resolve_kernel
 from separatrix.kernels._strings import StringKernel
@@ -40,6 +41,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Mercer",
     "Polynomial",
     "Power",
     "Precomputed",
@@ -53,6 +55,7 @@ __all__ = [
     "Sum",
     "VectorKernel",
     "check_symmetric",
+    "mercer",
     "resolve_gamma",
     "resolve_kernel",
 ]
