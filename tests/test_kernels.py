@@ -1,5 +1,6 @@
 """Kernels against their formulas, scikit-learn, and themselves in other layouts."""
 
+import json
 import math
 import pickle
 import tracemalloc
@@ -30,6 +31,8 @@ from separatrix.kernels import (
     resolve_kernel,
 )
 from separatrix.kernels._bessel import spherical_wave
+from separatrix.persistence._container import ModelFileError
+from separatrix.persistence._values import decode, encode
 
 KERNELS = [
     Linear(),
@@ -560,3 +563,15 @@ def test_text_for_a_kernel_on_numbers():
         for texts in (["cat", "car"], np.array(["cat", "car"]), np.array(["cat"], dtype=object)):
             with pytest.raises(TypeError, match=message):
                 kernel(texts)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *COMPOSED, Precomputed()], ids=repr)
+def test_model_files_keep_every_kernel(kernel):
+    tensors = {}
+    described = json.loads(json.dumps(encode(kernel, "kernel", tensors)))
+    assert decode(described, tensors) == kernel
+
+
+def test_model_files_refuse_functions_inside_kernels():
+    with pytest.raises(ModelFileError, match=r"is a function, and model files hold no code.*kernels"):
+        encode(RBF() + 2 * CallableKernel(lambda A, B: A @ B.T), "kernel", {})

@@ -210,3 +210,23 @@ def softmax_rows(
     P: NDArray[Any],
     /,
 ) -> float: ...
+
+# Strings as code points and where each begins, then pairs of them by number.
+def substring_kernel(
+    codes: NDArray[Any],
+    starts: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    weights: NDArray[Any],
+    out: NDArray[Any],
+) -> None: ...
+def subsequence_kernel(
+    codes: NDArray[Any],
+    starts: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    order: int,
+    decay: float,
+    out: NDArray[Any],
+) -> None: ...
+def subsequence_lanes() -> int: ...

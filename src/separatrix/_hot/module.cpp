@@ -140,4 +140,5 @@ NB_MODULE(_hot, m) {
     bind_coordinate(m);
     bind_softmax_dual(m);
     bind_smo(m);
+    bind_strings(m);
 }

@@ -34,6 +34,11 @@ def as_texts(samples: Any, name: str = "X") -> Array:
     else:
         given = np.asarray(samples) if hasattr(samples, "__array__") or hasattr(samples, "dtype") else samples
         if isinstance(given, np.ndarray):
+            if given.dtype.kind in "fiubcSmM":
+                raise TypeError(
+                    f"{name} must hold texts (Python strings) for a string kernel, not {given.dtype}; use a "
+                    "kernel on vectors such as 'rbf' for numbers, and decode bytes"
+                )
             if given.ndim == 2 and given.shape[1] == 1:
                 given = given[:, 0]
             if given.ndim != 1:
@@ -53,6 +58,21 @@ def as_texts(samples: Any, name: str = "X") -> Array:
                 "out missing texts"
             )
     return texts
+
+
+def holds_texts(samples: Any) -> bool:
+    """Tell whether samples are texts in one dimension, judged by the first of them.
+
+    Examples
+    --------
+    >>> holds_texts(["cat"]), holds_texts([["cat"]]), holds_texts([[1.0]])
+    (True, False, False)
+    """
+    if isinstance(samples, list | tuple):
+        return len(samples) > 0 and isinstance(samples[0], str)
+    if getattr(samples, "ndim", 0) != 1 or len(samples) == 0:
+        return False
+    return isinstance(np.asarray(samples)[0], str)
 
 
 def _shown(value: Any) -> str:

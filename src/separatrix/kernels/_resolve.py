@@ -147,7 +147,7 @@ def _named(
     if name not in KERNEL_NAMES:
         raise ValueError(
             f"unknown kernel {name!r}; choose one of {', '.join(KERNEL_NAMES)}, precomputed, "
-            "a kernel object of separatrix.kernels, or a function (A, B) -> array"
+            "a kernel object of separatrix.kernels, for texts Spectrum(3), or a function (A, B) -> array"
         )
     width = resolve_gamma(gamma, X, weights)
     if name == "poly":

@@ -9,9 +9,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
 
 
@@ -82,6 +88,29 @@ def _plain(estimator: Any, X: Any, reset: bool) -> bool:
 def _plain_labels(X: Array, y: Any) -> bool:
     """Return whether ``y`` is an array of as many whole numbers as ``X`` has rows."""
     return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu" and y.shape[0] == X.shape[0]
+
+
+def check_texts(estimator: Any, X: Any, y: Any = None) -> tuple[Array, Any]:
+    """Return texts for a string kernel as an array of one dimension, and ``y``; there are no features."""
+    texts = as_texts(X)
+    if texts.shape[0] == 0:
+        raise ValueError(f"Found 0 sample(s), but {type(estimator).__name__} needs at least one text.")
+    for name in ("n_features_in_", "feature_names_in_"):
+        estimator.__dict__.pop(name, None)
+    if y is not None:
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(texts, y)
+    return texts, y
+
+
+def refuse_texts(estimator: Any, X: Any, kernel: Any) -> None:
+    """Refuse texts for a kernel that compares numbers."""
+    if holds_texts(X):
+        raise TypeError(
+            f"X holds texts, but kernel={kernel!r} of {type(estimator).__name__} compares numbers: use a "
+            "string kernel, for example separatrix.kernels.Spectrum(3), or turn the texts into numbers, "
+            "for example with sklearn.feature_extraction.text.TfidfVectorizer."
+        )
 
 
 def _first_text(X: Any) -> str | None:
