@@ -230,3 +230,67 @@ def subsequence_kernel(
     out: NDArray[Any],
 ) -> None: ...
 def subsequence_lanes() -> int: ...
+# Samples packed for kernel evaluation.
+class _KernelPanels:
+    width: int
+    mean_half: float
+    def __init__(
+        self, *, formula: int, degree: int, coef0: float, scale: float, sparse: bool, n: int, d: int
+    ) -> None: ...
+    def fill_dense(self, X: NDArray[Any], first: int, shift: NDArray[Any] | None) -> None: ...
+    def fill_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        first: int,
+        shift: NDArray[Any] | None,
+    ) -> None: ...
+    def finish(self) -> None: ...
+    def take(self, rows: NDArray[Any], /) -> Any: ...
+    # The panels of the left samples and which of them, then where the values go.
+    def block(self, left: Any, rows: NDArray[Any], out: NDArray[Any], /) -> None: ...
+    # …, their coefficients, the first panel and the one behind the last, and the sums.
+    def product(
+        self,
+        left: Any,
+        rows: NDArray[Any],
+        coef: NDArray[Any],
+        begin: int,
+        end: int,
+        out: NDArray[Any],
+        /,
+    ) -> None: ...
+
+class KernelPanelsFloat32(_KernelPanels): ...
+class KernelPanelsFloat64(_KernelPanels): ...
+
+class _Smo:
+    steps: int
+    entries: int
+    violation: float
+    worst_curvature: float
+    status: int
+    tol: float
+    def __init__(
+        self,
+        *,
+        panels: _KernelPanels | None,
+        matrix: NDArray[Any] | None,
+        copies: int,
+        middle: int,
+        separate: bool,
+        signs: NDArray[Any],
+        upper: NDArray[Any],
+        diag: NDArray[Any],
+        alpha: NDArray[Any],
+        E: NDArray[Any],
+        tol: float,
+        most_steps: int,
+        row_bytes: float,
+    ) -> None: ...
+
+class SmoFloat32(_Smo): ...
+class SmoFloat64(_Smo): ...
+
+def run_smo(problems: list[Any], seconds: float, /) -> None: ...

@@ -163,6 +163,11 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         },
         nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "sparse"_a, "n"_a, "d"_a);
     panels.def_prop_ro("width", [](const P& self) { return self.view.width; });
+    panels.def_prop_ro("mean_half", [](const P& self) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < self.view.n; ++i) sum += static_cast<double>(self.view.half[i]);
+        return self.view.n ? sum / static_cast<double>(self.view.n) : 0.0;
+    });
     const auto def_dense = [&]<class Data>(Data) {
         panels.def("fill_dense", fill_dense<T, Data>, "X"_a, "first"_a, "shift"_a.none(),
                    nb::call_guard<nb::gil_scoped_release>());
@@ -234,6 +239,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.used = self->used.data();
             s.fresh = S::fresh;
             s.owner = self;
+            s.group = !separate && self->capacity == points;
             s.tol = tol;
             s.most_steps = most_steps;
         },

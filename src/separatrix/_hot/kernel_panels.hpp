@@ -218,27 +218,40 @@ void take_panels(const PanelData<T>& from, const std::int64_t* rows, PanelData<T
     }
 }
 
+// All values between left rows and panels; row r goes to to(r).
+template <class T, class To>
+inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to) {
+    using R = Register<T>;
+    const std::int64_t n = panels.panels(), rest = panels.n % PANEL<T>;
+    auto sink = [&](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+        T* at = to(r) + p * PANEL<T> + k * R::COUNT;
+        if (!rest || p + 1 < n) return R::store(at, v);
+        for (int l = 0; l < R::COUNT && k * R::COUNT + l < rest; ++l) at[l] = v[l];
+    };
+    with_formula(panels, [&]<Formula F>() {
+        const KernelOf<T, F> kernel{panels};
+        std::int64_t p = 0;
+        for (; p + 4 <= n; p += 4) all_left<T, 4>(left, panels, p, kernel, sink);
+        for (; p < n; ++p) all_left<T, 1>(left, panels, p, kernel, sink);
+    });
+}
+
 template <class T>
 void kernel_block(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const PanelData<T>& panels,
                   T* out, std::int64_t stride) {
-    using R = Register<T>;
     Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
-    const std::int64_t n = panels.panels(), rest = panels.n % PANEL<T>;
     for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
         left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
-        T* begin = out + first * stride;
-        auto sink = [&](std::int64_t r, std::int64_t p, int k, Values<T> v) {
-            T* at = begin + r * stride + p * PANEL<T> + k * R::COUNT;
-            if (!rest || p + 1 < n) return R::store(at, v);
-            for (int l = 0; l < R::COUNT && k * R::COUNT + l < rest; ++l) at[l] = v[l];
-        };
-        with_formula(panels, [&]<Formula F>() {
-            const KernelOf<T, F> kernel{panels};
-            std::int64_t p = 0;
-            for (; p + 4 <= n; p += 4) all_left<T, 4>(left, panels, p, kernel, sink);
-            for (; p < n; ++p) all_left<T, 1>(left, panels, p, kernel, sink);
-        });
+        store_rows(left, panels, [&](std::int64_t r) { return out + (first + r) * stride; });
     }
+}
+
+// Rows of the matrix of the panels' own samples, each to a place of its own.
+template <class T>
+void kernel_rows(const PanelData<T>& panels, const std::int64_t* rows, std::int64_t count, T* const* out) {
+    Left<T> left(count, panels);
+    left.read(panels, rows, count);
+    store_rows(left, panels, [&](std::int64_t r) { return out[r]; });
 }
 
 // Which columns have a coefficient among `count` rows, and those coefficients column by column.

@@ -14,6 +14,7 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+constexpr std::int64_t GROUP_FEATURES = 64;  // below, panels are read fast enough for one row
 constexpr double INFINITE = __builtin_inf();
 
 // Numbers of another type, as many as a register of T holds.
@@ -123,16 +124,43 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
     }
 }
 
+// Rows that are computed together: a group reads the panels once. The others are those of the worst violators
+// without a row; they are often needed next.
+constexpr int GROUP_ROWS = 4;
+
+template <class T>
+void compute_rows(SmoState<T>& s, std::int64_t point) {
+    std::int64_t points[GROUP_ROWS] = {point};
+    double scores[GROUP_ROWS] = {INFINITE};
+    int count = 1;
+    if (s.panels->d >= GROUP_FEATURES && s.group)
+        for (std::int64_t v = 0; v < s.points * s.copies; ++v) {
+            const std::int64_t other = v % s.points;
+            const double grow = s.middle - s.E[v] - static_cast<double>(s.up[v]);
+            const double fall = s.E[v] - s.middle + static_cast<double>(s.low[v]);
+            const double score = grow > fall ? grow : fall;
+            if (!(score > 0) || (count == GROUP_ROWS && !(score > scores[GROUP_ROWS - 1])) || s.rows[other]) continue;
+            bool known = false;
+            for (int k = 0; k < count; ++k) known |= points[k] == other;
+            if (known) continue;
+            int k = count < GROUP_ROWS ? count++ : GROUP_ROWS - 1;
+            for (; scores[k - 1] < score; --k) points[k] = points[k - 1], scores[k] = scores[k - 1];
+            points[k] = other, scores[k] = score;
+        }
+    T* rows[GROUP_ROWS];
+    for (int k = 0; k < count; ++k) {
+        s.used[points[k]] = ++s.clock;
+        rows[k] = s.rows[points[k]] = s.fresh(s, points[k]);
+    }
+    kernel_rows(*s.panels, points, count, rows);
+    s.entries += count * s.points;
+}
+
 template <class T>
 inline const T* row_of(SmoState<T>& s, std::int64_t v) {
     const std::int64_t point = v % s.points;
+    if (!s.rows[point]) compute_rows(s, point);
     s.used[point] = ++s.clock;
-    if (!s.rows[point]) {
-        T* row = s.fresh(s, point);
-        kernel_block(*s.panels, &point, 1, *s.panels, row, s.points);
-        s.rows[point] = row;
-        s.entries += s.points;
-    }
     return s.rows[point];
 }
 
@@ -165,6 +193,7 @@ void run_smo(SmoState<T>& s, double deadline, double (*seconds)()) {
         if (s.most_steps >= 0 && s.steps >= s.most_steps) { s.status = 2; return; }
         if (count % 16 == 15 && seconds() > deadline) return;
 
+        s.middle = 0.5 * (found[0].most + found[0].least);
         std::int64_t i = -1, j = -1;
         T gain = 0;
         for (int g = 0; g < groups; ++g) {

@@ -46,11 +46,12 @@ struct SmoState {
     std::int64_t* used;   // when a row was last used
     T* (*fresh)(SmoState&, std::int64_t point);
     void* owner;
+    bool group;           // whether memory allows rows that may not be needed
     double tol;
     std::int64_t most_steps;
     // Results
     std::int64_t steps, entries, clock;
-    double violation, worst_curvature;
+    double violation, worst_curvature, middle;
     int status;           // 0: running, 1: converged, 2: out of steps, 3: unbounded
 };
 

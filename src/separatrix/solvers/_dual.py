@@ -70,7 +70,7 @@ class DualSolution:
 
 
 class Work:
-    """A problem in the order in which the compiled loop wants it, with ``E = s (Qa + p)`` instead of a gradient.
+    """A problem in the order that the compiled loop wants, with ``E = s (Qa + p)`` instead of a gradient.
 
     Variables of the same samples share kernel rows (regression: the second half repeats the first), and
     where the sums over either sign are kept the positive variables come first.
@@ -113,23 +113,100 @@ class Work:
         *,
         points: Array | None = None,
         values: Array | None = None,
+        start: tuple[Array, Array, Array] | None = None,
         tol: float,
         max_steps: int,
         row_bytes: float,
     ) -> State:
-        """Return what the compiled loop needs for all points or for some, with their kernel block if given."""
+        """Return what the compiled loop needs for all points or some.
+
+        Parameters
+        ----------
+        precision : {"float32", "float64"}
+            Of the kernel rows.
+        points : ndarray or None
+            Which points; None: all of them, and the loop works on this object's own arrays.
+        values : ndarray or None
+            Their kernel block; None: rows are computed when needed.
+        start : tuple of ndarray or None
+            Other values than the present ones for ``a``, E and u.
+        tol, max_steps, row_bytes : float, int, float
+            Violation to reach, most steps, and most bytes of kept rows.
+        """
         n = self.points.size
-        if points is None:
-            variables, middle, count = slice(None), self.middle, n
-            alpha, E = self.alpha, self.E
-        else:
+        variables: Any = slice(None)
+        middle = self.middle
+        if points is not None:
             variables = points if self.copies == 1 else np.concatenate([points, points + n])
-            count = points.size
-            middle = count if self.copies == 2 else int(np.searchsorted(points, self.middle))
-            alpha, E = self.alpha[variables], self.E[variables]
+            middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
+        alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
         return State(
-            self, precision, variables, points, values, middle, alpha, E, tol, max_steps, row_bytes
+            variables,
+            alpha,
+            E,
+            precision,
+            panels=None if values is not None else self.panels(precision, points),
+            matrix=values,
+            copies=self.copies,
+            middle=middle,
+            separate=self.separate,
+            signs=self.signs[variables],
+            upper=upper,
+            diag=self.diag if points is None else self.diag[points],
+            tol=tol,
+            most_steps=max_steps,
+            row_bytes=row_bytes,
         )
+
+    def groups(self) -> list[slice]:
+        """Return the variables of each sum that is kept."""
+        if self.separate:
+            return [slice(0, self.middle), slice(self.middle, None)]
+        return [slice(None)]
+
+    def scores(self) -> tuple[Array, float]:
+        """Return by how much each point violates optimality (``inf``: it is free), and the violation."""
+        growing = np.where(self.signs > 0, self.alpha < self.upper, self.alpha > 0)
+        falling = np.where(self.signs > 0, self.alpha > 0, self.alpha < self.upper)
+        score = np.full(self.E.shape, -np.inf)
+        worst = 0.0
+        for group in self.groups():
+            E, up, low = self.E[group], growing[group], falling[group]
+            if not up.any() or not low.any():
+                continue
+            least, most = E[up].min(), E[low].max()
+            worst = max(worst, float(most - least))
+            middle = 0.5 * (least + most)
+            grow, fall = np.where(up, middle - E, -np.inf), np.where(low, E - middle, -np.inf)
+            score[group] = np.where(up & low, np.inf, np.maximum(grow, fall))
+        n = self.points.size
+        return (np.maximum(score[:n], score[n:]) if self.copies == 2 else score), worst
+
+    def product(self, points: Array, change: Array, precision: Precision) -> Array:
+        """Return what a change of ``s a`` of some points adds to E of all variables."""
+        moved = np.flatnonzero(change)
+        rows, targets = self.points[points[moved]], None if self.everything else self.points
+        product = self.matrix.product(rows, change[moved, None], targets, precision)[:, 0]
+        return np.tile(product, self.copies)
+
+    def weights(self, alpha: Array) -> Array:
+        """Return ``s a`` of every point."""
+        weights, n = self.signs * alpha, self.points.size
+        return weights[:n] + weights[n:] if self.copies == 2 else weights
+
+    @property
+    def linear(self) -> Array:
+        """Return ``s p``: E where all variables are zero."""
+        return self.signs * self._sorted(self.problem.linear)
+
+    def recompute(self, precision: Precision) -> None:
+        """Compute E anew, without what steps have added to its rounding error."""
+        everything = np.arange(self.points.size)
+        self.E[:] = self.linear + self.product(everything, self.weights(self.alpha), precision)
+
+    def error(self, precision: Precision) -> float:
+        """Return about how far E may be from exact."""
+        return self.matrix.error(precision) * float(np.sqrt(self.alpha @ self.alpha))
 
     def read(self, alpha: Array, E: Array, violation: float) -> None:
         """Bring the solution up to date."""
@@ -163,42 +240,11 @@ class Work:
 class State:
     """Part of a problem in the hands of the compiled loop, with the arrays that it points into."""
 
-    def __init__(
-        self,
-        work: Work,
-        precision: Precision,
-        variables: Any,
-        points: Array | None,
-        values: Array | None,
-        middle: int,
-        alpha: Array,
-        E: Array,
-        tol: float,
-        max_steps: int,
-        row_bytes: float,
-    ) -> None:
-        self.variables, self.alpha, self.E = variables, alpha, E
-        self.before = alpha.copy()
-        self.signs, self.upper = work.signs[variables], work.upper[variables]
-        self.diag = work.diag if points is None else work.diag[points]
-        self.values = values
-        self.panels = work.panels(precision, points) if values is None else None
+    def __init__(self, variables: Any, alpha: Array, E: Array, precision: Precision, **settings: Any) -> None:
+        self.variables, self.alpha, self.E, self.kept = variables, alpha, E, settings
+        self.refinements = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
-        self.loop = make(
-            panels=self.panels,
-            matrix=values,
-            copies=work.copies,
-            middle=middle,
-            separate=work.separate,
-            signs=self.signs,
-            upper=self.upper,
-            diag=self.diag,
-            alpha=alpha,
-            E=E,
-            tol=tol,
-            most_steps=max_steps,
-            row_bytes=row_bytes,
-        )
+        self.loop = make(alpha=alpha, E=E, **settings)
 
     @property
     def status(self) -> str:

@@ -15,15 +15,18 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers._dual import Work
 from separatrix.solvers.kernel_matrix import Precision
 
 #: Active points: at least so many, and so many more than free ones.
 _LEAST, _MORE = 2000, 1000
 #: An active part is solved to this share of the violation that it came from.
 _SHARE = 0.1
-#: Width of the margin within which a start lies between its bounds.
-_RAMP = 0.01
+#: Violation to which the sample is solved that gives the start, and the width of the margin within which
+#: the start lies between its bounds, in units of p.
+_START, _RAMP = 0.05, 0.01
+#: Parts of a block that threads compute.
+_PARTS = 8
 
 
 class ActiveSet:
@@ -40,26 +43,30 @@ class ActiveSet:
     max_steps : int
         Most pairs changed; −1: no limit.
     least : int
-        Least number of active points.
+        Least number of active points, and the size of the sample that gives the start.
     """
 
     def __init__(
-        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int = _LEAST, sample: int = 3000
+        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int = _LEAST
     ) -> None:
-        self.work, self.precision, self.tol, self.max_steps, self.least = work, precision, tol, max_steps, least
-        self.sample = sample
+        self.work, self.precision, self.outer = work, precision, precision
+        self.tol, self.max_steps, self.least = tol, max_steps, least
         self.random = np.random.default_rng(0)
+        #: What E is measured in.
         self.scale = float(np.abs(work.problem.linear).mean()) or np.inf
         self.values: Array | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
         """Take rounds until the problem is solved; yield after each bounded amount of work."""
         work, solution = self.work, self.work.solution
-        if np.isfinite(work.upper).all() and work.points.size >= 2 * self.sample and self.max_steps < 0:
+        if self._wants_start():
             yield from self._start(seconds)
         while True:
-            score, violation = self._scores()
+            score, violation = work.scores()
             work.read(work.alpha, work.E, violation)
+            if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine():
+                score, violation = work.scores()
+                work.read(work.alpha, work.E, violation)
             if violation <= self.tol:
                 return work.finish("converged")
             if 0 <= self.max_steps <= solution.steps:
@@ -67,114 +74,47 @@ class ActiveSet:
             if work.hopeless():
                 return work.finish("unbounded")
             points = self._choose(score)
-            budget = work.matrix.cache_bytes / 2
-            values = self._block(points) if points.size**2 * np.dtype(self.precision).itemsize <= budget else None
-            left = self.max_steps - solution.steps if self.max_steps >= 0 else -1
-            state = work.state(
-                self.precision,
-                points=points,
-                values=values,
-                tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
-                max_steps=left,
-                row_bytes=budget,
-            )
-            steps = solution.steps
-            while state.status == "running":
-                _hot.run_smo([state.loop], seconds)
-                solution.steps = steps + state.loop.steps
-                if state.status == "running":
-                    yield
-            if values is None:
-                work.matrix.entries += state.loop.entries
-            work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
-            self._correct(points, state.variables, state.alpha)
-            yield
+            yield from self._solve(points, violation, seconds)
 
-    def _start(self, seconds: float) -> Iterator[None]:
-        """Start where a sample of the points, each standing for several, says that the solution is.
+    def _doubt(self) -> float:
+        """Return the rounding error of E if it could still be made smaller, else 0."""
+        return self.work.error("float32") if self.outer == "float32" else 0.0
 
-        The sample is solved with upper bounds larger by the factor that it is smaller. Its scores then tell for
-        every variable on which side of the margin it is, and so whether its best value is 0 or u.
-        """
-        work = self.work
-        if np.count_nonzero(work.alpha) > self.sample:
-            return
-        n, linear = work.points.size, work.signs * work._sorted(work.problem.linear)
-        points = self._sample(self.sample)
-        factor = n / points.size
-        variables = points if work.copies == 1 else np.concatenate([points, points + n])
-        part = DualProblem(
-            rows=work.points[points] if work.copies == 1 else np.tile(work.points[points], 2),
-            signs=work.signs[variables],
-            linear=work.signs[variables] * linear[variables],
-            upper=work.upper[variables] * factor,
-            start=self._spread(variables, factor),
-            separate=work.separate,
+    def _refine(self) -> bool:
+        """Compute E in double from now on, if its rounding error is not small beside the tolerance."""
+        if self._doubt() <= 0.25 * self.tol:
+            return False
+        self.outer = "float64"
+        self.work.recompute(self.outer)
+        return True
+
+    def _solve(self, points: Array, violation: float, seconds: float) -> Iterator[None]:
+        """Solve the problem in some points, and take the solution over."""
+        work, solution = self.work, self.work.solution
+        budget = work.matrix.cache_bytes / 2
+        size = np.dtype(self.precision).itemsize * points.size**2
+        values = self._block(points) if size <= budget or work.matrix.native is None else None
+        state = work.state(
+            self.precision,
+            points=points,
+            values=values,
+            tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
+            max_steps=self.max_steps - solution.steps if self.max_steps >= 0 else -1,
+            row_bytes=budget,
         )
-        # whole problem of the sample
-        a = part.start
-        rows = np.arange(points.size) if work.copies == 1 else np.tile(np.arange(points.size), 2)
-        values = self._block(points)
-        E = part.signs * part.linear
-        if a.any():
-            E = E + (values.astype(np.float64) @ np.bincount(rows, part.signs * a, points.size))[rows]
-        small = Work(work.matrix, part, DualSolution(a, part.signs * E))
-        state = small.state(self.precision, values=values, tol=max(self.tol, 0.05), max_steps=-1, row_bytes=0.0)
+        steps = solution.steps
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
+            solution.steps = steps + state.loop.steps
             if state.status == "running":
                 yield
-        weights = np.bincount(rows, small.signs * small.alpha, points.size)
-        used = np.flatnonzero(weights)
-        targets = None if work.everything else work.points
-        score = linear + np.tile(
-            work.matrix.product(work.points[points[used]], weights[used, None], targets, self.precision)[:, 0], work.copies
-        )
-        alpha = work.alpha.copy()
-        for group in self._groups():
-            alpha[group] = _at_bounds(work.signs[group], score[group], work.upper[group], float(work.signs[group] @ work.alpha[group]))
-        used = np.flatnonzero(alpha)
-        change = np.bincount(used % n, work.signs[used] * alpha[used], n)
-        used = np.flatnonzero(change)
-        product = work.matrix.product(work.points[used], change[used, None], targets, self.precision)[:, 0]
-        work.alpha[:], work.E[:] = alpha, linear + np.tile(product, work.copies)
+        work.matrix.entries += state.loop.entries
+        work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
+        before = work.weights(work.alpha)
+        work.alpha[state.variables] = state.alpha
+        change = work.weights(work.alpha)[points] - before[points]
+        work.E += work.product(points, change, self.outer)
         yield
-
-    def _spread(self, variables: Array, factor: float) -> Array:
-        """Return a feasible start of the sample: the sums of all variables, spread evenly."""
-        work, start = self.work, np.zeros(variables.size)
-        for sign in (1, -1):
-            mine = work.signs[variables] == sign
-            total = float(work.alpha[work.signs == sign].sum())
-            room = work.upper[variables][mine] * factor
-            if total > 0:
-                start[mine] = room * (total / room.sum())
-        return start
-
-    def _scores(self) -> tuple[Array, float]:
-        """Return by how much each point violates optimality (both its variables), and the violation."""
-        work = self.work
-        growing = np.where(work.signs > 0, work.alpha < work.upper, work.alpha > 0)
-        falling = np.where(work.signs > 0, work.alpha > 0, work.alpha < work.upper)
-        score = np.full(work.E.shape, -np.inf)
-        worst = 0.0
-        for group in self._groups():
-            E, up, low = work.E[group], growing[group], falling[group]
-            if not up.any() or not low.any():
-                continue
-            least, most = E[up].min(), E[low].max()
-            worst = max(worst, float(most - least))
-            middle = 0.5 * (least + most)
-            score[group] = np.maximum(np.where(up, middle - E, -np.inf), np.where(low, E - middle, -np.inf))
-            free = up & low
-            score[group][free] = np.inf
-        n = work.points.size
-        return (np.maximum(score[:n], score[n:]) if work.copies == 2 else score), worst
-
-    def _groups(self) -> list[slice]:
-        if self.work.separate:
-            return [slice(0, self.work.middle), slice(self.work.middle, None)]
-        return [slice(None)]
 
     def _choose(self, score: Array) -> Array:
         """Return the points to work on, in order."""
@@ -182,28 +122,23 @@ class ActiveSet:
         count = min(score.size, max(self.least, free + _MORE))
         if not self.work.alpha.any():
             return self._sample(count)
-        worst = np.argpartition(-score, count - 1)[:count] if count < score.size else np.arange(score.size)
-        others = np.flatnonzero(score > 0)
-        if others.size > count:
-            # The worst are often neighbours, and one of them cures all: let others take part.
-            worst = worst[np.argsort(-score[worst], kind="stable")]
+        worst = np.argsort(-score, kind="stable")[:count]
+        violators = np.flatnonzero(score > 0)
+        if violators.size > count:
+            # The worst are often neighbours, of which one cures all: let others take part.
             kept = max(free, count // 4)
-            taken = self.random.choice(others.size, others.size, replace=False)
-            rest = np.setdiff1d(others[taken], worst[:kept], assume_unique=True)
-            rest = others[taken][~np.isin(others[taken], worst[:kept])][: count - kept]
-            worst = np.concatenate([worst[:kept], rest])
+            others = violators[~np.isin(violators, worst[:kept])]
+            worst = np.concatenate([worst[:kept], self.random.permutation(others)[: count - kept]])
         return np.sort(worst)
 
     def _sample(self, count: int) -> Array:
         """Return evenly spread points of both signs."""
         work, n = self.work, self.work.points.size
-        if work.copies == 2:
-            return np.unique(np.linspace(0, n - 1, count).astype(np.int64))
         parts = []
-        for sign in (1, -1):
-            of_sign = np.flatnonzero((work.signs == sign) & (work.upper > 0))
-            share = -(-count * of_sign.size // n)
-            parts.append(of_sign[np.unique(np.linspace(0, of_sign.size - 1, share).astype(np.int64))] if share else of_sign)
+        for sign in (1, -1) if work.copies == 1 else (1,):
+            of_sign = np.flatnonzero(work.signs[:n] == sign) if work.copies == 1 else np.arange(n)
+            share = min(of_sign.size, -(-count * of_sign.size // n))
+            parts.append(of_sign[np.linspace(0, of_sign.size - 1, share).astype(np.int64)])
         return np.sort(np.concatenate(parts))
 
     def _block(self, points: Array) -> Array:
@@ -215,47 +150,90 @@ class ActiveSet:
         if self.values is None or self.values.size < count * count:
             self.values = np.empty(count * count, dtype=self.precision)
         values = self.values[: count * count].reshape(count, count)
-        panels = work.panels(self.precision, points)
-        numbers = np.arange(count)
+        panels, numbers = work.panels(self.precision, points), np.arange(count)
 
         def fill(part: int) -> None:
-            rows = slice(part * count // 8, (part + 1) * count // 8)
+            rows = slice(part * count // _PARTS, (part + 1) * count // _PARTS)
             panels.block(panels, numbers[rows], values[rows])
 
-        for _ in in_threads(fill, 8):
+        for _ in in_threads(fill, _PARTS):
             pass
         work.matrix.entries += count * count
         return values
 
-    def _correct(self, points: Array, variables: Array, alpha: Array) -> None:
-        """Take over the active variables and bring E up to date for all."""
+    def _wants_start(self) -> bool:
         work = self.work
-        change = work.signs[variables] * (alpha - work.alpha[variables])
-        work.alpha[variables] = alpha
-        if work.copies == 2:
-            change = change[: points.size] + change[points.size :]
-        moved = np.flatnonzero(change)
-        targets = None if work.everything else work.points
-        product = work.matrix.product(
-            work.points[points[moved]], change[moved, None], targets, self.precision
-        )[:, 0]
-        for copy in range(work.copies):
-            work.E[copy * work.points.size : (copy + 1) * work.points.size] += product
+        return (
+            self.max_steps < 0
+            and work.points.size >= 2 * self.least
+            and bool(np.isfinite(work.upper).all())
+            and work.matrix.native is not None
+        )
+
+    def _start(self, seconds: float) -> Iterator[None]:
+        """Start where a sample of the points, each standing for several, says that the solution is.
+
+        The sample is solved with upper bounds larger by the factor that it is smaller. Its scores then tell
+        for every variable on which side of the margin it is, and so whether its best value is 0 or u.
+        """
+        work, n = self.work, self.work.points.size
+        points = self._sample(max(self.least, n // 8))
+        variables = points if work.copies == 1 else np.concatenate([points, points + n])
+        linear, factor = work.linear, n / points.size
+        local = np.tile(np.arange(points.size), work.copies)
+        signs, values = work.signs[variables], self._block(points)
+        start = self._spread(variables, factor)
+        weights = np.bincount(local, signs * start, points.size)
+        E = linear[variables] + (values @ weights.astype(values.dtype))[local]
+        state = work.state(
+            self.precision,
+            points=points,
+            values=values,
+            start=(start, E, work.upper[variables] * factor),
+            tol=max(self.tol, _START * self.scale) if np.isfinite(self.scale) else self.tol,
+            max_steps=-1,
+            row_bytes=0.0,
+        )
+        while state.status == "running":
+            _hot.run_smo([state.loop], seconds)
+            if state.status == "running":
+                yield
+        weights = np.bincount(local, signs * state.alpha, points.size)
+        score = linear + work.product(points, weights, self.precision)
+        for group in work.groups():
+            s, total = work.signs[group], float(work.signs[group] @ work.alpha[group])
+            work.alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
+        work.recompute(self.precision)
+        yield
+
+    def _spread(self, variables: Array, factor: float) -> Array:
+        """Return a feasible start of the sample: the sums of all variables, spread evenly."""
+        work, start = self.work, np.zeros(variables.size)
+        for sign in (1, -1):
+            mine = work.signs[variables] == sign
+            total = float(work.alpha[work.signs == sign].sum())
+            if total > 0:
+                room = work.upper[variables][mine] * factor
+                start[mine] = room * (total / room.sum())
+        return start
 
 
-def _at_bounds(signs: Array, score: Array, upper: Array, total: float) -> Array:
-    """Return the variables that scores E ask for, with ``s'a = total``: ``u`` where ``s (E − b) < 0``, else 0."""
-    low, high = float(score.min()) - 1.0, float(score.max()) + 1.0
+def at_bounds(signs: Array, score: Array, upper: Array, total: float, ramp: float) -> Array:
+    """Return the variables that scores E ask for: ``u`` where ``s (E − b) < 0``, else 0.
+
+    The b is the one with ``s'a = total``. Within a ramp around b they lie between, so that some b meets the sum.
+    """
+    low, high = float(score.min()) - ramp, float(score.max()) + ramp
 
     def at(b: float) -> Array:
-        return np.asarray(upper * np.clip(0.5 - signs * (score - b) / _RAMP, 0.0, 1.0))
+        return np.asarray(upper * np.clip(0.5 - signs * (score - b) / ramp, 0.0, 1.0))
 
     for _ in range(60):
         b = 0.5 * (low + high)
         low, high = (b, high) if float(signs @ at(b)) < total else (low, b)
     alpha = at(high)
+    # What rounding has left.
     rest = total - float(signs @ alpha)
-    room = np.where(signs * rest > 0, upper - alpha, alpha)
-    j = int(np.argmax(room))
+    j = int(np.argmax(np.where(signs * rest > 0, upper - alpha, alpha)))
     alpha[j] += signs[j] * rest
     return alpha

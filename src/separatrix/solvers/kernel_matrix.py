@@ -182,6 +182,16 @@ class KernelMatrix:
     def _single(self, precision: Precision | None) -> Precision:
         return precision or self.precision or "float64"
 
+    def error(self, precision: Precision) -> float:
+        """Return about how far an entry is from the exact one."""
+        eps = 6e-8 if precision == "float32" else 1.1e-16
+        if self.native is None:
+            # What a kernel returns is exact by definition, up to the precision it is kept in.
+            return eps * float(np.abs(self.diag).max(initial=0.0)) if precision == "float32" else 0.0
+        if isinstance(self.kernel, RBF):
+            return eps * (1.0 + float(self.panels(precision).mean_half))
+        return eps * (1 + self.native.degree) * float(np.abs(self.diag).max(initial=0.0))
+
     def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
         """Return the entries of the given rows and columns, as a new array."""
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)

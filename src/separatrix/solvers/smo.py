@@ -10,13 +10,15 @@ changes one pair, chosen by second-order information (Fan, Chen and Lin, JMLR 6,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
-from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers._dual import DualProblem, DualSolution, State, Work
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.active_set import ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
@@ -25,6 +27,12 @@ from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 _SLICE = 0.05
 #: Variables of all problems together below which threads cost more than they gain.
 _TINY = 1000
+#: Samples up to which kernel rows are kept in double precision: they cost nothing then.
+_DOUBLE = 512
+#: How often the gradient is computed anew before kernel rows are.
+_REFINEMENTS = 6
+#: Share of the tolerance that rounding errors of the gradient may have.
+_TRUST = 0.25
 
 
 __all__ = ["DualProblem", "DualSolution", "SequentialMinimal"]
@@ -58,14 +66,16 @@ class SequentialMinimal:
     ) -> None:
         self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
         self.direct = direct
-        self.precision = choose_precision(matrix, self.problems, tol)
+        self.precision = choose_precision(matrix)
         self.solutions: list[DualSolution] = []
         for problem in self.problems:
             alpha = np.array(problem.start, dtype=np.float64)
             gradient = np.array(problem.linear, dtype=np.float64)
-            if alpha.any():
-                gradient += exact_product(matrix, problem, alpha, self.precision)
             self.solutions.append(DualSolution(alpha, gradient))
+            if alpha.any():
+                work = Work(matrix, problem, self.solutions[-1])
+                work.recompute("float64")
+                work.read(work.alpha, work.E, np.inf)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
@@ -87,41 +97,67 @@ class SequentialMinimal:
 
     def _whole(self, works: list[Work]) -> Iterator[None]:
         """Solve problems with whole kernel rows, one in each thread."""
-        if not works:
-            return
+        yield from self._converge(works, self.precision)
+        # Where kernel rows in single precision do not lead to the tolerance, double ones do.
+        yield from self._converge([work for work in works if work.solution.status == "running"], "float64")
+
+    def _converge(self, works: list[Work], precision: Precision) -> Iterator[None]:
         states = [
             work.state(
-                self.precision,
-                values=None if self.matrix.native else self._block(work),
+                precision,
+                values=None if self.matrix.native else self._block(work, precision),
                 tol=self.tol,
                 max_steps=self.max_steps,
                 row_bytes=self.matrix.cache_bytes / 2,
             )
             for work in works
         ]
-        run_smo, loops = _hot.run_smo, [state.loop for state in states]
-        threads = 1 if sum(work.points.size for work in works) < _TINY else min(len(works), thread_count(None))
-        while True:
-            if threads == 1:
-                run_smo(loops, _SLICE)
-            else:
-                for _ in in_threads(lambda _: run_smo(loops, _SLICE), threads):
-                    pass
-            for work, state in zip(works, states, strict=True):
-                work.read(work.alpha, work.E, state.loop.violation)
-                work.solution.steps = state.loop.steps
-                work.worst_curvature = state.loop.worst_curvature
-                if state.status != "running":
-                    work.finish(state.status)
-                elif work.hopeless():
-                    work.finish("unbounded")
-            if all(work.solution.status != "running" for work in works):
-                self.matrix.entries += sum(loop.entries for loop in loops)
-                return
-            yield
+        running = list(zip(works, states, strict=True))
+        tiny = sum(work.points.size for work in works) < _TINY
+        threads = 1 if tiny else min(len(works), thread_count(None))
+        while running:
+            loops = [state.loop for _, state in running]
+            for _ in in_threads(partial(_run, loops), threads):
+                pass
+            waiting = []
+            for work, state in running:
+                if not self._read(work, state) or self._inexact(work, state, precision):
+                    waiting.append((work, state))
+                    continue
+                self.matrix.entries += state.loop.entries
+            running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
+            if running:
+                yield
 
-    def _block(self, work: Work) -> Array:
-        return np.ascontiguousarray(self.matrix.block(work.points, work.points), dtype=self.precision)
+    def _read(self, work: Work, state: State) -> bool:
+        """Bring a solution up to date with its loop; return whether the loop has ended."""
+        ended = state.status != "running"
+        if state.loop.steps == 0 and not ended:
+            return False
+        work.read(work.alpha, work.E, state.loop.violation)
+        work.solution.steps, work.worst_curvature = state.loop.steps, state.loop.worst_curvature
+        if ended:
+            work.finish(state.status)
+        elif work.hopeless():
+            work.finish("unbounded")
+        return work.solution.status != "running"
+
+    def _inexact(self, work: Work, state: State, precision: Precision) -> bool:
+        """Return whether a solution needs more steps once its gradient is computed in double."""
+        if precision == "float64" or work.error(precision) <= _TRUST * self.tol:
+            return False
+        work.recompute("float64")
+        _, violation = work.scores()
+        work.read(work.alpha, work.E, violation)
+        if violation <= self.tol or work.solution.status not in ("converged", "nonconvex"):
+            return False
+        work.solution.status = "running"
+        state.loop.tol = self.tol
+        state.refinements += 1
+        return True
+
+    def _block(self, work: Work, precision: Precision) -> Array:
+        return np.ascontiguousarray(self.matrix.block(work.points, work.points), dtype=precision)
 
     def _status(self) -> str:
         found = {s.status for s in self.solutions}
@@ -146,14 +182,24 @@ class SequentialMinimal:
         return Step(record, violation, self._status() if done else None)
 
 
-def choose_precision(matrix: KernelMatrix, problems: Sequence[DualProblem], tol: float) -> Precision:
-    """Return the precision of the kernel rows that steps use."""
-    return matrix.precision or "float32"
+def _run(loops: list[Any], worker: int) -> None:
+    """Work on the problems that no other worker has in hand."""
+    _hot.run_smo(loops, _SLICE)
 
 
-def exact_product(matrix: KernelMatrix, problem: DualProblem, alpha: Array, precision: Precision) -> Array:
-    """Return ``Qa`` for a problem."""
-    used = np.flatnonzero(alpha)
-    weights = (problem.signs[used] * alpha[used])[:, None]
-    product = matrix.product(problem.rows[used], weights, problem.rows, precision)
-    return np.asarray(problem.signs * product[:, 0])
+def choose_precision(matrix: KernelMatrix) -> Precision:
+    """Return the precision of the kernel rows that steps use.
+
+    Single precision is enough where the distances between samples are large against its rounding; the
+    gradient is kept in double, and computed anew where the tolerance asks for it.
+    """
+    if matrix.precision is not None:
+        return matrix.precision
+    n = matrix.shape[0]
+    if n <= _DOUBLE:
+        return "float64"
+    some = np.arange(0, n, max(1, n // 64))
+    diag = matrix.diag[some]
+    squares = diag[:, None] + diag[None, :] - 2 * np.asarray(matrix.block(some, some), dtype=np.float64)
+    typical = float(np.quantile(squares[np.triu_indices(some.size, 1)], 0.1))
+    return "float32" if matrix.error("float32") <= 1e-4 * typical else "float64"
