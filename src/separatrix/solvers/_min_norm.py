@@ -73,7 +73,7 @@ class Vectors:
             R = np.linalg.qr(A[:, kept], mode="r")
             pivots = np.abs(np.diagonal(R))
             good = np.zeros(len(kept), dtype=bool)
-            good[: len(pivots)] = pivots > 1e-13 * np.sqrt(self.sigma)
+            good[: len(pivots)] = pivots > 1e-14 * np.sqrt(self.sigma)
             if good.all():
                 return R, kept
             kept = kept[good]
@@ -218,7 +218,7 @@ class MinNorm:
         # All that would be negative leave at once: mostly that is right, and quick.
         for _ in range(20):
             if (z > 0).all():
-                if self.atoms.square(rest, z) < before or len(rest) == groups:
+                if self.atoms.square(rest, z) < before or len(used) == groups:
                     return rest, z
                 break
             rest = rest[z > 0]

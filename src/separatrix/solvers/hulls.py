@@ -91,17 +91,18 @@ class LinearRows:
         return np.asarray((first @ second.T).toarray())
 
     def weights(self, rows: Array, coef: Array) -> Array:
-        """Return ``Σ_i coef_i x_i`` of moved and scaled samples."""
+        """Return ``Σ_i coef_i x_i`` of moved and scaled samples, for each column of coefficients."""
         if not self.view.sparse:
-            return np.asarray(coef @ self.points(rows))
-        return np.asarray((self.view.take(rows).astype(np.float64).T @ coef) / self.width)
+            return np.asarray(self.points(rows).T @ coef)
+        sums = np.asarray(self.view.take(rows).astype(np.float64).T @ coef)
+        return np.asarray((sums.T / self.width).T)
 
     def product(self, rows: Array, coef: Array, targets: Array | None = None) -> Array:
         """Return the scores of all samples (or of the targets) for these coefficients."""
-        w = self.weights(rows, coef.reshape(-1)) / self.width
-        out = np.empty((self.view.shape[0], 1))
+        W = self.weights(rows, coef) / self.width[:, None]
+        out = np.empty((self.view.shape[0], coef.shape[1]))
         for part, block in self.view.blocks():
-            out[part, 0] = block @ w if self.view.sparse else (block - self.centre) @ w
+            out[part] = block @ W if self.view.sparse else (block - self.centre) @ W
         return out if targets is None else out[targets]
 
 
