@@ -47,8 +47,8 @@ class Separability:
     Attributes
     ----------
     verdict : {"separable", "touching", "inseparable", "unknown"}
-        "touching": the classes meet, but only at the border: a hyperplane has samples on it and none on its wrong
-        side (found for the linear kernel only). "unknown": not decided, for lack of time or of digits.
+        "touching": the classes meet, but only at the border: a hyperplane has samples on it and none on its
+        wrong side (found for the linear kernel only). "unknown": not decided, for lack of time or of digits.
     classes : tuple
         The classes on the negative and on the positive side, two tuples of labels.
     width : float or None
@@ -67,8 +67,8 @@ class Separability:
     dual_coef : ndarray or None
         For a separable pair the coefficients of ``f(x) = Σ dual_coef_i k(x_i, x) + b`` over the support.
     residual : float
-        How far the two combinations are apart: in the worst feature relative to its range for the linear kernel,
-        relative to the largest ``‖φ(x)‖`` for others.
+        How far the two combinations are apart: in the worst feature relative to its range for the linear
+        kernel, relative to the largest ``‖φ(x)‖`` for others.
     tolerance : float
         Residual up to which combinations count as coinciding.
     kernel : Kernel
@@ -116,14 +116,15 @@ class Separability:
             )
         if self.verdict == "unknown":
             return (
-                f"unknown: neither a separating hyperplane between {first} and {second} nor coinciding convex "
-                f"combinations could be proven\nat most {self.widest:.3g} apart; raise max_time, or scale the "
-                "features"
+                f"unknown: neither a separating hyperplane between {first} and {second} nor coinciding "
+                f"convex combinations could be proven\nat most {self.widest:.3g} apart; raise max_time, or "
+                "scale the features"
             )
-        how = "touch: only samples on a hyperplane between them keep" if self.verdict == "touching" else "meet:"
-        what = "them from being separable" if self.verdict == "touching" else "no hyperplane separates them"
+        how = "meet: no hyperplane separates them"
+        if self.verdict == "touching":
+            how = "touch: a hyperplane has none on its wrong side, but some on it"
         return (
-            f"{self.verdict}: the convex hulls of {first} and {second} {how} {what}\n"
+            f"{self.verdict}: the convex hulls of {first} and {second} {how}\n"
             f"convex combinations of {len(self.support)} samples coincide to {self.residual:.1g} "
             f"(tolerance {self.tolerance:.0g})"
         )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel, Linear, resolve_kernel
-from separatrix.models._pair_separability import Separability, name_of, plain, subject_of, taken
+from separatrix.models._pair_separability import Separability, name_of, plain, taken
 from separatrix.models._validation import check_samples, encode_labels
 from separatrix.solvers._kernel_blocks import KernelBlocks
 from separatrix.solvers.separability import (
@@ -38,9 +37,9 @@ _CELLS = {"separable": "yes", "touching": "touch", "inseparable": "no", "unknown
 class MulticlassSeparability:
     r"""Whether hyperplanes separate several classes: pair by pair, one from the rest, and jointly.
 
-    Jointly separable means that there are ``f_k(x) = w_k·φ(x) + b_k`` with ``f_c(x) > f_k(x)`` for every sample of
-    class ``c`` and every other class ``k``. Each class separable from the rest ⇒ jointly separable ⇒ each pair
-    separable; neither holds the other way round.
+    Jointly separable means that there are ``f_k(x) = w_k·φ(x) + b_k`` with ``f_c(x) > f_k(x)`` for every
+    sample of class ``c`` and every other class ``k``. Each class separable from the rest ⇒ jointly separable
+    ⇒ each pair separable; neither holds the other way round.
 
     Attributes
     ----------
@@ -57,8 +56,8 @@ class MulticlassSeparability:
     intercept : ndarray of shape (n_classes,) or None
         Their constant terms.
     weights : ndarray of shape (n, n_classes) or None
-        Proof that there are none where every pair is separable: a weight ``λ ≥ 0`` for each sample and rival, such
-        that along every choice of ``f_1 … f_K`` the weighted sum of all ``f_c(x) − f_k(x)`` is 0.
+        Proof that there are none where every pair is separable: a weight ``λ ≥ 0`` for each sample and rival,
+        such that along every choice of ``f_1 … f_K`` the weighted sum of all ``f_c(x) − f_k(x)`` is 0.
     residual : float
         How far that sum can be from 0, relative to the size of the discriminants.
     kernel : Kernel
@@ -135,17 +134,18 @@ class MulticlassSeparability:
 
     def _repr_html_(self) -> str:
         fact, detail = str(self).split("\n")
-        head, *body = self._cells()
-        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        names, *body = self._cells()
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in names)
         rows = "".join(
             f"<tr><th>{escape(row[0])}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in row[1:])}</tr>"
             for row in body
         )
         caption = f"<b>{escape(fact)}</b><br>{escape(detail)}"
-        return f"<table><caption>{caption}</caption><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
+        head = f"<caption>{caption}</caption><thead><tr>{top}</tr></thead>"
+        return f"<table>{head}<tbody>{rows}</tbody></table>"
 
     def verify(self, X: Any, y: Any) -> bool:
-        """Recompute every proof from the data in double precision; True, or a ValueError that says what fails.
+        """Recompute every proof from the data in double; True, or a ValueError that says what fails.
 
         Parameters
         ----------
@@ -199,7 +199,8 @@ class MulticlassSeparability:
         tau[every, numbers] = self.weights.sum(axis=1)
         mass = float(self.weights.sum())
         if isinstance(self.kernel, Linear):
-            size = np.maximum(abs(X).max(axis=0).toarray().ravel() if hasattr(X, "indptr") else abs(X).max(axis=0), 0)
+            size = abs(X).max(axis=0)
+            size = size.toarray().ravel() if hasattr(size, "toarray") else size
             sums = np.abs(X.T @ tau) / np.where(size > 0, size, 1.0)[:, None]
             residual = max(float(sums.max(initial=0.0)), float(np.abs(tau.sum(axis=0)).max())) / mass
         else:
@@ -223,8 +224,8 @@ def separability(
     r"""Decide whether hyperplanes separate the classes: ``y_i (w·φ(x_i) + b) ≥ 1`` for all samples.
 
     For two classes the answer is the widest margin with its hyperplane, or convex combinations of the classes
-    that coincide. For several classes every pair is asked about, every class against the rest, and whether one
-    discriminant per class separates all jointly. The result prints in two lines and proves itself:
+    that coincide. For several classes every pair is asked about, every class against the rest, and whether
+    one discriminant per class separates all jointly. The result prints in two lines and proves itself:
     ``result.verify(X, y)`` recomputes everything from the data.
 
     Parameters
@@ -257,7 +258,7 @@ def separability(
     separable: a hyperplane separates class 0 from class 1
     widest margin 0.632121, 4 support points
     """
-    if max_time is not None and (not isinstance(max_time, Real) or not max_time > 0):
+    if max_time is not None and not max_time > 0:
         raise ValueError(f"max_time must be a positive number of seconds or None; got {max_time!r}.")
     # Estimators' checks speak in the name of their class.
     asker = type("separability", (BaseEstimator,), {})()

@@ -1,12 +1,13 @@
-r"""Do ``K`` discriminants exist that separate all classes jointly?
+r"""Joint discriminants: whether ``K`` of them exist that separate all classes.
 
-Wanted are ``f_k(x) = w_k·φ(x) + b_k`` with ``f_c(x_i) > f_k(x_i)`` for every sample ``i``, its class ``c`` and every
-rival ``k``. Kesler's construction makes one vector of each such pair, ``(e_c − e_k) ⊗ (φ(x_i), s)``: the
-discriminants are one weight vector that has a positive inner product with all of them, and exist exactly if 0 is no
-convex combination of the vectors. The shortest vector of their hull (``_min_norm``) is such a weight vector, or 0.
+Wanted are ``f_k(x) = w_k·φ(x) + b_k`` with ``f_c(x_i) > f_k(x_i)`` for every sample ``i``, its class ``c``
+and every rival ``k``. Kesler's construction makes one vector of each such pair, ``(e_c − e_k) ⊗ (φ(x_i),
+s)``: the discriminants are one weight vector that has a positive inner product with all of them, and exist
+exactly if 0 is no convex combination of the vectors. The shortest vector of their hull (``_min_norm``) is
+such a weight vector, or 0.
 
-The constant ``s`` is the largest ``‖φ(x)‖``; it carries the intercepts. As with two hulls, exact solutions on some
-pairs alternate with scans of all.
+The constant ``s`` is the largest ``‖φ(x)‖``; it carries the intercepts. As with two hulls, exact solutions on
+some pairs alternate with scans of all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._min_norm import Atoms, MinNorm, Products, Vectors
-from separatrix.solvers.hulls import Similarities
+from separatrix.solvers.hulls import LinearRows, Similarities
 
 #: Most entries of explicit vectors in a working set.
 _EXPLICIT = 1 << 23
@@ -103,10 +104,10 @@ class JointHull:
     def _round(self, sample: Array, rival: Array) -> None:
         signs = np.eye(self.K)[self.classes[sample]] - np.eye(self.K)[rival]
         rows, place = np.unique(sample, return_inverse=True)
-        points = getattr(self.matrix, "points", None)
+        matrix = self.matrix
         atoms: Atoms
-        if points is not None and len(sample) * self.K * (self.matrix_width() + 1) <= _EXPLICIT:
-            x = np.column_stack([points(rows), np.full(len(rows), np.sqrt(self.constant))])[place]
+        if isinstance(matrix, LinearRows) and len(sample) * self.K * (matrix.view.shape[1] + 1) <= _EXPLICIT:
+            x = np.column_stack([matrix.points(rows), np.full(len(rows), np.sqrt(self.constant))])[place]
             atoms = Vectors((signs[:, :, None] * x[:, None, :]).reshape(len(sample), -1))
         else:
             block: Any = np.asarray(self.matrix.block(rows, rows), dtype=np.float64) + self.constant
@@ -123,7 +124,3 @@ class JointHull:
         if not self.square < square:
             self.weights = kept
             self._measure()
-
-    def matrix_width(self) -> int:
-        """Return the number of features of explicit vectors."""
-        return int(self.matrix.view.shape[1])  # type: ignore[attr-defined]

@@ -4,16 +4,16 @@ Either a hyperplane separates them, and the one with the widest margin is found 
 both sides (``hulls``); or convex combinations of the two classes coincide, up to a stated tolerance. Numbers
 of finite precision leave a third case between the two: hulls so near to each other that neither can be shown.
 
-- *separable*: every sample is on the right side by more than the rounding error of its score.
-- *touching* (linear kernel only): combinations coincide, and yet a hyperplane has no sample on its wrong side,
+- *separable*: every sample is on the right side by more than the rounding error of its score. - *touching*
+(linear kernel only): combinations coincide, and yet a hyperplane has no sample on its wrong side,
   only some on it, up to rounding.
 - *inseparable*: combinations coincide.
 - *unknown*: neither could be shown, for lack of time or of digits.
 
-Whether the hulls meet does not depend on the scale of the features, their distance does. Combinations therefore
-count as coinciding if they agree in every feature to `LINEAR_ZERO` of its range. In a kernel's feature space
-distances are known to the square root of the rounding error only: there they count as coinciding from
-`KERNEL_ZERO` of the largest ``‖φ(x)‖`` on.
+Whether the hulls meet does not depend on the scale of the features, their distance does. Combinations
+therefore count as coinciding if they agree in every feature to `LINEAR_ZERO` of its range. In a kernel's
+feature space distances are known to the square root of the rounding error only: there they count as
+coinciding from `KERNEL_ZERO` of the largest ``‖φ(x)‖`` on.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class PairVerdict:
     factor : float or None
         See ``coef``.
     residual, tolerance : float
-        How far the combinations are apart, and up to where they count as coinciding: relative to the features'
-        ranges for the linear kernel, to the largest length of a sample in a feature space.
+        How far the combinations are apart, and up to where they count as coinciding: relative to the
+        features' ranges for the linear kernel, to the largest length of a sample in a feature space.
     """
 
     verdict: str
@@ -257,27 +257,31 @@ def two_kernel(matrix: Similarities, positive: Array, negative: Array, clock: Cl
     clock.run(search, GAP)
     support, weights = _combinations(search)
     residual = search.upper / search.extent
-    common = {"support": support, "weights": weights, "residual": residual, "tolerance": KERNEL_ZERO}
     if search.upper > 0 and search.lower > kernel_rounding(search.extent, len(support)) / search.upper:
         factor = 2 / (search.lower * search.upper)
         return PairVerdict(
             "separable",
-            lower=search.lower,
-            upper=search.upper,
+            support,
+            weights,
+            search.lower,
+            search.upper,
             intercept=-factor * search.nearest.threshold,
             factor=factor,
-            **common,
+            residual=residual,
+            tolerance=KERNEL_ZERO,
         )
     verdict = "inseparable" if search.meets else "unknown"
     lower = 0.0 if search.meets else max(0.0, search.lower)
-    return PairVerdict(verdict, lower=lower, upper=search.upper, **common)
+    return PairVerdict(
+        verdict, support, weights, lower, search.upper, residual=residual, tolerance=KERNEL_ZERO
+    )
 
 
 def kernel_rounding(extent: float, terms: int) -> float:
     """Return a bound of the rounding error of ``Σ a_i k(x_i, x) − Σ b_j k(x_j, x)`` for weights of sum 1.
 
-    For differences of two such scores; each kernel value is taken to be right to some 16 units of its last place,
-    relative to the largest.
+    For differences of two such scores; each kernel value is taken to be right to some 16 units of its last
+    place, relative to the largest.
     """
     return 5 * (terms + 16) * EPS * extent**2
 
@@ -291,8 +295,8 @@ class JointVerdict:
     verdict : str
         "separable", "touching", "inseparable" or "unknown".
     coef : ndarray of shape (K, d) or None
-        Weights of the discriminants (linear kernel); in a feature space ``coef`` is (K, n): one coefficient per
-        sample.
+        Weights of the discriminants (linear kernel); in a feature space ``coef`` is (K, n): one coefficient
+        per sample.
     intercept : ndarray of shape (K,) or None
         Their constant terms.
     weights : ndarray of shape (n, K) or None
@@ -310,7 +314,7 @@ class JointVerdict:
 
 
 def joint_linear(view: DataView, classes: Array, clock: Clock) -> JointVerdict:
-    """Decide jointly, in coordinates in which every feature has one range; small questions by programmes, too."""
+    """Decide jointly, in coordinates in which every feature has one range; small cases by programmes, too."""
     K = int(classes.max()) + 1
     codes = (2 * np.eye(K, dtype=np.int8) - 1).astype(np.int8)
     problem = Problem(view, classes.astype(np.int32), codes, joint=True)
