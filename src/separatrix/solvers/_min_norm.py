@@ -4,10 +4,10 @@ For atoms ``v_1 … v_m``, each of one group,
 
     min over a:  ½‖Σ_i a_i v_i‖²   subject to  a ≥ 0,  Σ_{i in g} a_i = 1  for each group g.
 
-One group is Wolfe's problem (*Finding the nearest point in a polytope*, 1976); two groups with the atoms ``+x``
-of one class and ``−x`` of another give the nearest points of two convex hulls. With ``w = Σ a_i v_i`` the point
-is optimal exactly if ``v_i·w ≥ λ_g`` for all atoms of a group, ``λ_g`` being the value of those in use, and
-``Σ_g min_{i in g} v_i·w`` bounds ``w*·w`` from below in any case.
+One group is Wolfe's problem (*Finding the nearest point in a polytope*, 1976); two groups with the atoms
+``+x`` of one class and ``−x`` of another give the nearest points of two convex hulls. With ``w = Σ a_i v_i``
+the point is optimal exactly if ``v_i·w ≥ λ_g`` for all atoms of a group, ``λ_g`` being the value of those in
+use, and ``Σ_g min_{i in g} v_i·w`` bounds ``w*·w`` from below in any case.
 
 The atoms in use are kept such that no combination of them with sums 0 in each group vanishes. Then the
 minimum over their affine hulls is one linear system, and an atom that violates optimality can always be added
@@ -15,8 +15,8 @@ minimum over their affine hulls is one linear system, and an atom that violates 
 and leave. The objective falls with every set, so none returns.
 
 Systems are solved with a triangular factor of the atoms in use and refined with products of the atoms
-themselves: explicit vectors (`Vectors`) are thus accurate to the rounding error of the vectors, inner products
-(`Products`) to its square root.
+themselves: explicit vectors (`Vectors`) are thus accurate to the rounding error of the vectors, inner
+products (`Products`) to its square root.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Vectors:
         A = np.vstack([self.V[used].T, np.sqrt(self.sigma) * E[used].T])
         kept = np.arange(len(used))
         while True:
-            R = np.linalg.qr(A[:, kept], mode="r")
+            R: Array = np.asarray(np.linalg.qr(A[:, kept], mode="r"))
             pivots = np.abs(np.diagonal(R))
             good = np.zeros(len(kept), dtype=bool)
-            good[: len(pivots)] = pivots > 1e-13 * np.sqrt(self.sigma)
+            good[: len(pivots)] = pivots > 1e-14 * np.sqrt(self.sigma)
             if good.all():
                 return R, kept
             kept = kept[good]
@@ -103,7 +103,7 @@ class Products:
         while True:
             R, info = lapack.dpotrf(M[np.ix_(kept, kept)], lower=0, clean=1)
             low = np.flatnonzero(np.square(np.diagonal(R)) <= least)
-            sound = len(kept) if info == 0 and not low.size else min([info - 1] * (info > 0) + low[:1].tolist())
+            sound = min(len(kept) if info == 0 else info - 1, int(low[0]) if low.size else len(kept))
             if sound == len(kept):
                 return R, kept
             # Of the others those that pivoting finds independent of these and of each other.
@@ -160,7 +160,7 @@ class MinNorm:
             if not square < best * (1.0 - 4 * _EPS):
                 if not many:
                     break
-                many = False  # Several at once need not help; the worst one of a group does, but for rounding.
+                many = False  # Several at once need not help; the worst one does, but for rounding.
                 continue
             used, a, best, many = more, b, square, True
         return used, a
@@ -169,7 +169,8 @@ class MinNorm:
         """Return the minimum over the given atoms, or over one of each group if they depend on each other."""
         _, kept = self.atoms.factor(used, self.E)
         if len(kept) < len(used):
-            first = [int(np.argmax(np.where(self.groups[used] == g, a, -1.0))) for g in range(self.E.shape[1])]
+            of = self.groups[used]
+            first = [int(np.argmax(np.where(of == g, a, -1.0))) for g in range(self.E.shape[1])]
             used, a = used[first], np.ones(len(first))
         return self._descend(used, a)
 
@@ -218,7 +219,7 @@ class MinNorm:
         # All that would be negative leave at once: mostly that is right, and quick.
         for _ in range(20):
             if (z > 0).all():
-                if self.atoms.square(rest, z) < before or len(rest) == groups:
+                if self.atoms.square(rest, z) < before or len(used) == groups:
                     return rest, z
                 break
             rest = rest[z > 0]

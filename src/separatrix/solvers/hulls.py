@@ -12,8 +12,8 @@ Bredensteiner, 2000). Any ``w`` of this form proves
 
 so that the distance is known from both sides at any time. Distance 0 means coinciding convex combinations.
 
-The active-set method of ``_min_norm`` works on some samples; a scan of all samples then adds those that violate
-optimality most. The objective falls with every round, so the method is finite.
+The active-set method of ``_min_norm`` works on some samples; a scan of all samples then adds those that
+violate optimality most. The objective falls with every round, so the method is finite.
 """
 
 from __future__ import annotations
@@ -91,17 +91,18 @@ class LinearRows:
         return np.asarray((first @ second.T).toarray())
 
     def weights(self, rows: Array, coef: Array) -> Array:
-        """Return ``Σ_i coef_i x_i`` of moved and scaled samples."""
+        """Return ``Σ_i coef_i x_i`` of moved and scaled samples, for each column of coefficients."""
         if not self.view.sparse:
-            return np.asarray(coef @ self.points(rows))
-        return np.asarray((self.view.take(rows).astype(np.float64).T @ coef) / self.width)
+            return np.asarray(self.points(rows).T @ coef)
+        sums = np.asarray(self.view.take(rows).astype(np.float64).T @ coef)
+        return np.asarray((sums.T / self.width).T)
 
     def product(self, rows: Array, coef: Array, targets: Array | None = None) -> Array:
         """Return the scores of all samples (or of the targets) for these coefficients."""
-        w = self.weights(rows, coef.reshape(-1)) / self.width
-        out = np.empty((self.view.shape[0], 1))
+        W = self.weights(rows, coef) / self.width[:, None]
+        out = np.empty((self.view.shape[0], coef.shape[1]))
         for part, block in self.view.blocks():
-            out[part, 0] = block @ w if self.view.sparse else (block - self.centre) @ w
+            out[part] = block @ W if self.view.sparse else (block - self.centre) @ W
         return out if targets is None else out[targets]
 
 
@@ -141,7 +142,7 @@ class NearestPoints:
     Parameters
     ----------
     matrix : Similarities
-        Kernel values between samples: ``block``, ``product`` and ``diag``. If it also has ``points(rows)``,
+        Kernel values between samples: ``block``, ``product`` and ``diag``. Of `LinearRows` the
         explicit vectors are used, which are accurate to the rounding error instead of its square root.
     first, second : ndarray of int
         Numbers of the samples of either class, of each one at least.
@@ -183,7 +184,7 @@ class NearestPoints:
         self.signs = np.where(self.groups == 0, 1.0, -1.0)
         self.tol = tol
         self.extent = float(np.sqrt(max(float(matrix.diag[self.index].max()), 0.0))) or 1.0
-        explicit = hasattr(matrix, "points")
+        explicit = isinstance(matrix, LinearRows)
         self.zero = (1e-13 if explicit else 1e-7) if zero is None else zero
         self.a = np.zeros(len(self.index))
         if start is None:
@@ -217,7 +218,7 @@ class NearestPoints:
         """Compute gradient and bounds of the present weights anew."""
         used = np.flatnonzero(self.a)
         self.gradient = self._gradient(self.a)
-        if hasattr(self.matrix, "weights"):
+        if isinstance(self.matrix, LinearRows):
             w = self.matrix.weights(self.index[used], (self.signs * self.a)[used])
             self.square = float(w @ w)
         else:
@@ -264,7 +265,7 @@ class NearestPoints:
     def _working(self, size: int) -> Array:
         """Return the samples in use and those that violate optimality most."""
         n = len(self.index)
-        d = self.matrix.view.shape[1] if hasattr(self.matrix, "points") else n
+        d = self.matrix.view.shape[1] if isinstance(self.matrix, LinearRows) else n
         if n * min(d, n) <= _ALL:
             return np.arange(n)
         used = np.flatnonzero(self.a)
@@ -281,7 +282,7 @@ class NearestPoints:
         """Solve exactly on the working set."""
         rows, signs = self.index[working], self.signs[working]
         atoms: Atoms
-        if hasattr(self.matrix, "points") and len(rows) * self.matrix.view.shape[1] <= _EXPLICIT:
+        if isinstance(self.matrix, LinearRows) and len(rows) * self.matrix.view.shape[1] <= _EXPLICIT:
             atoms = Vectors(self.matrix.points(rows) * signs[:, None])
         else:
             block: Any = np.asarray(self.matrix.block(rows, rows), dtype=np.float64)
