@@ -180,7 +180,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         """Return whether a hard margin separates the classes, and the words if it does not."""
         self.__dict__.pop("witness_", None)
         if not isinstance(solver, HardMargins):
-            return None, ""
+            return None, self._without_margin(solver)
         found = []
         for column, (rows, signs) in enumerate(members):
             if not solver.searches[column].meets:
@@ -204,6 +204,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         self.witness_ = found
         more = f"; and {len(found) - 1} more pairs" if len(found) > 1 else ""
         return False, f"no hyperplane separates {found[0]}{more}. Choose a finite C for a soft margin"
+
+    def _without_margin(self, solver: Solver) -> str:
+        """Return the words for a solution that is 0."""
+        return ""
 
     def _parts(self) -> list[slice]:
         """Return where the support vectors of each class are."""

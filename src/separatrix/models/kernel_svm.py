@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -125,7 +126,7 @@ class KernelSVM(IterativeEstimator):
             problems,
             tol=tol,
             gap=tol if few or tol <= _TIGHT else 10 * tol,
-            aim=max(1e-6 * tol, min(tol, 1e-12)) if few else tol,
+            aim=max(1e-6 * tol, min(tol, 1e-10)) if few else tol,
             max_steps=int(self.max_iter),
         )
 
@@ -186,6 +187,8 @@ class KernelSVM(IterativeEstimator):
         verdict: str = "",
     ) -> None:
         """Keep certificate and history; warn where the fit did not end as asked."""
+        if verdict:
+            outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
         advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
         self.certificate_ = certify(
@@ -209,7 +212,7 @@ class KernelSVM(IterativeEstimator):
                 f"StandardScaler or MinMaxScaler. {self.certificate_.message}."
             )
         if outcome.status == "inseparable":
-            message = f"{type(self).__name__} has no hard margin: {self.certificate_.message}."
+            message = f"{type(self).__name__} has no solution: {self.certificate_.message}."
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:

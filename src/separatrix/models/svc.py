@@ -150,4 +150,12 @@ class NuSVC(KernelClassifier):
         return nu_classification(rows, signs, upper, float(self.nu))
 
     def _scale(self, machine: Machine) -> float:
-        return machine.rho
+        return machine.rho if machine.rho > 0 and not machine.vanishes else 1.0
+
+    def _without_margin(self, solver: Solver) -> str:
+        if not any(machine.vanishes for machine in solver.machines):
+            return ""
+        return (
+            f"nu={self.nu:g} leaves no margin: with so few margin errors allowed, the best weights are 0. Choose a "
+            "larger nu, or a kernel that separates the classes better"
+        )

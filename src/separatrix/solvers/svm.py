@@ -116,6 +116,8 @@ class Machine:
         ``P − D``, and ``(P − D) / max(|P|, |D|)`` (where both are 0 but for rounding: relative to that).
     violation : float
         Largest violation of the optimality conditions.
+    vanishes : bool
+        Whether ``w`` is 0 but for rounding errors: its parts cancel.
     """
 
     coef: Array
@@ -128,6 +130,7 @@ class Machine:
     gap: float
     relative_gap: float
     violation: float
+    vanishes: bool
 
 
 def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machine:
@@ -159,11 +162,11 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
     size = max(abs(primal), abs(dual))
-    if gap > _CANCELLED * size:
-        # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
-        size = max(size, _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2)
+    # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
+    nothing = _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
+    size = max(size, nothing)
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
-    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation)
+    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation, square <= nothing)
 
 
 def _level(values: Array, free: Array, below: Array, above: Array) -> float:
