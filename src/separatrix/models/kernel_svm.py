@@ -18,7 +18,7 @@ from sklearn.utils._sparse import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.view import Array
-from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_gamma, resolve_kernel
+from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_kernel
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
 from separatrix.solvers._loop import Below, Outcome, run
@@ -107,14 +107,9 @@ class KernelSVM(IterativeEstimator):
 
     def _find_kernel(self, X: Any, weights: Array | None) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            gamma = self.gamma
-            if kind_of(self.kernel) == "vectors" and isinstance(self.kernel, str) and isinstance(gamma, str):
-                gamma = resolve_gamma(gamma, X, weights)
-                if not 0 < gamma < np.inf:
-                    raise ValueError(NOT_FINITE)
-        self.kernel_ = resolve_kernel(
-            self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
-        )
+            self.kernel_ = resolve_kernel(
+                self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
+            )
         self._gamma = float(getattr(self.kernel_, "gamma", 0.0))
 
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
@@ -143,12 +138,13 @@ class KernelSVM(IterativeEstimator):
         targets and weights of the fit, for callbacks.
         """
         few = samples.shape[0] <= _FEW
-        matrix = KernelMatrix(
-            self.kernel_,
-            samples,
-            cache_bytes=self.cache_size * 1e6,
-            precision="float64" if few else None,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix = KernelMatrix(
+                self.kernel_,
+                samples,
+                cache_bytes=self.cache_size * 1e6,
+                precision="float64" if few else None,
+            )
         if self.verbose:
             print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
         solver = self._solver(matrix, problems)

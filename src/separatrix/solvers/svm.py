@@ -113,7 +113,7 @@ class Machine:
     primal, dual : float
         Objective of this model and a lower bound of every model's (infinite where a hard margin is violated).
     gap, relative_gap : float
-        ``P − D``, and ``(P − D) / max(|P|, |D|)`` (where both are 0 but for rounding: relative to that).
+        ``P − D``, and ``(P − D) / max(|P|, |D|)``.
     violation : float
         Largest violation of the optimality conditions.
     vanishes : bool
@@ -162,11 +162,9 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
     size = max(abs(primal), abs(dual))
-    # Where vectors cancel, what is left of w'w below so small a part of their lengths counts as 0.
-    nothing = _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
-    size = max(size, nothing)
+    vanishes = square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
-    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation, square <= nothing)
+    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation, vanishes)
 
 
 def _level(values: Array, free: Array, below: Array, above: Array) -> float:
@@ -225,7 +223,8 @@ class SupportMachines:
         self.aim = tol if aim is None else aim
         longest = max((p.rows.size for p in self.problems), default=0)
         self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
-        solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=self.max_steps)
+        most = self.max_steps if self.aim >= tol else min(self.max_steps, _MORE * (1000 + 10 * longest))
+        solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=most)
         self.solutions: list[DualSolution] = list(solver.solutions)
         self._solver, self._open = solver, list(range(len(self.problems)))
         self._done = [0] * len(self.problems)
@@ -242,7 +241,7 @@ class SupportMachines:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield the steps of the solver, and those of its continuations with a tighter tolerance."""
         tol, before = self.aim, [np.inf] * len(self.problems)
-        for round_ in range(_ROUNDS):
+        for _ in range(_ROUNDS):
             finished = None
             for step in self._solver.steps(control):
                 self._collect()
@@ -253,31 +252,42 @@ class SupportMachines:
             self._collect()
             if finished is None:  # told to stop
                 return
-            wanted = [k for k in self._open if self._worth_more(k, before[k])]
-            if not wanted or round_ == _ROUNDS - 1:
-                step.finished = self._status()
-                yield step
-                return
+            wanted, next_tol = [k for k in self._open if self._short(k)], self.tol
+            if not wanted:
+                wanted = [k for k in self._open if self._worth_more(k, before[k])]
+                reached = all(self.solutions[k].status == "converged" for k in wanted)
+                next_tol = _TIGHTER * tol if reached else tol
+            if not wanted:
+                break
             yield step
-            tol *= _TIGHTER
-            before = [found.relative_gap for found in self.machines]
+            tol, before = next_tol, [found.relative_gap for found in self.machines]
             self._continue(wanted, tol)
+        step.finished = self._status()
+        yield step
 
     def _collect(self) -> None:
         for number, solution, done in zip(self._open, self._solver.solutions, self._done, strict=True):
             self.solutions[number] = replace(solution, steps=solution.steps + done)
         self._machines = None
 
+    def _short(self, number: int) -> bool:
+        """Return whether a problem ran out of the steps for a mere aim before it reached the tolerance."""
+        solution = self.solutions[number]
+        return solution.status == "max_iter" and solution.violation > self.tol and solution.steps < self.max_steps
+
     def _worth_more(self, number: int, before: float) -> bool:
-        """Return whether a problem's gap is too large, and fell when its tolerance was last tightened."""
-        found = self.machines[number].relative_gap
-        return self.solutions[number].status == "converged" and self.gap < found <= 0.5 * before
+        """Return whether a problem's gap is too large, and fell enough in the last round."""
+        solution, found = self.solutions[number], self.machines[number]
+        able = solution.status in ("converged", "max_iter") and solution.steps < self.max_steps
+        return able and not found.vanishes and self.gap < found.relative_gap <= 0.5 * before
 
     def _continue(self, wanted: list[int], tol: float) -> None:
         again = [replace(self.problems[k], start=self.solutions[k].alpha) for k in wanted]
         self._done = [self.solutions[k].steps for k in wanted]
         # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach.
-        most = min(self.max_steps - max(self._done), _MORE * (1000 + max(self._done)))
+        most = self.max_steps - max(self._done)
+        if tol < self.tol:
+            most = min(most, _MORE * (1000 + max(self._done)))
         self._open = wanted
         self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=max(0, most))
 

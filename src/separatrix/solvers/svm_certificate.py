@@ -11,8 +11,9 @@ from separatrix.data.view import Array, DataView
 from separatrix.solvers._loop import Outcome
 from separatrix.solvers.svm import Machine
 
-#: Rows that are looked at to compare the features' scales, and the ratio that is worth a word.
-_ROWS, _RATIO = 4096, 1e3
+#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and of
+#: the distance from 0 to the width.
+_ROWS, _RATIO, _FAR = 4096, 1e3, 30
 
 
 def certify(
@@ -53,8 +54,8 @@ def certify(
     gap = max(0.0, float(sum(m.gap for m in machines))) if proven else None
     relative = None
     if gap is not None:
-        sizes = [m.gap / m.relative_gap for m in machines if 0 < m.relative_gap < np.inf]
-        relative = gap / max(abs(primal), abs(dual), *sizes) if sizes else 0.0
+        size = max(abs(primal), abs(dual))
+        relative = gap / size if size > 0 else 0.0
     return Certificate(
         status=outcome.status,
         message=verdict or _explain(machines, outcome, tol, violation, relative, advice),
@@ -84,6 +85,8 @@ def _explain(
             f"conditions hold within {violation:.2g}; separatrix.mercer(kernel, X) shows more)"
         )
     within = ""
+    if any(m.vanishes for m in machines) and outcome.status == "converged":
+        return f"the best weights are 0, up to rounding (KKT violation {violation:.2g})"
     if relative is not None:
         within = f"within {relative:.2g} of the minimum (duality gap)"
         if len(machines) > 1:
@@ -110,9 +113,11 @@ def scale_advice(view: DataView) -> str:
     if view.sparse:
         square = np.asarray(block.astype(np.float64).power(2).mean(axis=0)).ravel()
         widths: Array = np.sqrt(square)
+        centres = np.zeros_like(widths)
     else:
-        widths = block.astype(np.float64).std(axis=0)
-    widths = widths[widths > 0]
+        widths, centres = block.astype(np.float64).std(axis=0), np.abs(block.mean(axis=0, dtype=np.float64))
+    varying = widths > 0
+    widths, centres = widths[varying], centres[varying]
     if widths.size == 0:
         return ""
     ratio, largest = float(widths.max() / widths.min()), float(widths.max())
@@ -121,4 +126,6 @@ def scale_advice(view: DataView) -> str:
         return f"the features differ in scale by {ratio:.0e}: {standardise}"
     if largest >= _RATIO:
         return f"the features are as wide as {largest:.0e}: {standardise}"
+    if float((centres / widths).max()) >= _FAR:
+        return f"the features lie far from 0 compared with their width: {standardise}"
     return ""
