@@ -295,3 +295,26 @@ def test_remembered_values_are_bounded(monkeypatch):
         assert kernel(texts, ["car"])[1, 0] == pytest.approx(kernel([*texts, "car"])[1, 2], rel=1e-14)
         assert sum(len(text) for texts in _strings._known.values() for text in texts) <= 100
     assert kernel(["a" * 200], ["aa"])[0, 0] > 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_equal_texts_have_the_kernel_one(kernel, long_texts):
+    """However the pair was computed: alone, in a table with others, in any lane of a register."""
+    texts = [text for text in long_texts if len(text) > 5]
+    assert (np.diag(kernel(texts, list(texts))) == 1).all()
+    assert all(kernel([text], [text])[0, 0] == 1 for text in texts)
+    values = kernel(texts)
+    for k in range(1, len(texts)):
+        np.testing.assert_allclose(kernel(texts[:1], texts[k : k + 1])[0, 0], values[0, k], rtol=1e-14)
+
+
+def test_large_alphabets():
+    """More characters than a table of moves holds, and characters that the other text lacks."""
+    rng = np.random.default_rng(0)
+    texts = ["".join(map(chr, rng.integers(0x4E00, 0x4E00 + size, 1500))) for size in (1500, 1500, 30, 600)]
+    kernel = ConstantSubstring(normalize=False)
+    values = kernel(texts + [texts[0][::2] + texts[1]] * 12)
+    expected = table(lambda s, t: slow_substrings(s, t, lambda lengths: lengths), texts[2:3], texts[3:4])
+    assert values[2, 3] == expected[0, 0]
+    assert values[1, 5] == kernel(texts[1:2], [texts[0][::2] + texts[1]])[0, 0]
+    assert values[1, 5] == values[5, 1] > 1500 * 1501 / 2

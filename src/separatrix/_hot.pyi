@@ -211,12 +211,13 @@ def softmax_rows(
     /,
 ) -> float: ...
 
-# Strings as code points and where each begins, then pairs of them by number.
+# Strings as numbers of characters and where each begins, then pairs of them by number.
 def substring_kernel(
     codes: NDArray[Any],
     starts: NDArray[Any],
     first: NDArray[Any],
     second: NDArray[Any],
+    alphabet: int,
     weights: NDArray[Any],
     out: NDArray[Any],
 ) -> None: ...

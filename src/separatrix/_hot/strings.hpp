@@ -5,7 +5,7 @@
 
 namespace separatrix {
 
-// Strings as code points, one after the other; string i is codes[starts[i]] … codes[starts[i + 1] - 1].
+// Strings as numbers of characters, one after the other; string i is codes[starts[i]] … codes[starts[i + 1] - 1].
 struct Strings {
     const std::int32_t* codes;
     const std::int64_t* starts;
@@ -22,9 +22,10 @@ struct StringPairs {
 };
 
 // out[k] = Σ_u w(|u|) · (occurrences of u in string first[k]) · (those in second[k]) over all substrings u, where
-// weights[l] = w(1) + … + w(l). Pairs with equal seconds should be neighbours: each time it changes, an automaton
-// is built of it.
-void substring_kernel(const Strings& strings, const StringPairs& pairs, const double* weights, double* out);
+// weights[l] = w(1) + … + w(l) and characters are below `alphabet`. Pairs with equal seconds should be neighbours:
+// each time it changes, an automaton is built of it.
+void substring_kernel(const Strings& strings, const StringPairs& pairs, std::int64_t alphabet, const double* weights,
+                      double* out);
 
 // The loops of the subsequence kernel on pairs that lie side by side in a register.
 struct SubsequenceSet {

@@ -20,10 +20,11 @@ _REMEMBERED = 1 << 24
 
 @dataclass(frozen=True)
 class Texts:
-    """Strings as code points, one after the other."""
+    """Strings as numbers of characters from 0 to ``alphabet - 1``, one after the other."""
 
     codes: NDArray[Any]
     starts: NDArray[Any]
+    alphabet: int
 
     @classmethod
     def of(cls, texts: NDArray[Any]) -> "Texts":
@@ -31,10 +32,13 @@ class Texts:
         starts = np.zeros(texts.shape[0] + 1, dtype=np.int64)
         np.cumsum([len(text) for text in texts], out=starts[1:])
         joined = "".join(texts.tolist()).encode("utf-32-le", "surrogatepass")
-        codes = np.frombuffer(joined, dtype="<i4").astype(np.int32, copy=False)
+        points = np.frombuffer(joined, dtype="<i4")
+        present = np.zeros(int(points.max(initial=0)) + 1, dtype=np.int32)
+        present[points] = 1
+        codes = (np.cumsum(present, dtype=np.int32) - 1)[points]
         if texts.shape[0] and int(np.diff(starts).max()) >= 1 << 28:
             raise ValueError("a text has more than 268 million characters: cut it for a string kernel")
-        return cls(codes, starts)
+        return cls(codes, starts, int(present.sum()))
 
     @property
     def lengths(self) -> NDArray[Any]:
