@@ -64,5 +64,4 @@ void separatrix::bind_strings(nb::module_& m) {
             ::operator delete(scratch, alignment);
         },
         "codes"_a, "starts"_a, "first"_a, "second"_a, "order"_a, "decay"_a, "out"_a);
-    m.def("subsequence_lanes", [] { return subsequences().lanes; });
 }

@@ -29,7 +29,6 @@ void substring_kernel(const Strings& strings, const StringPairs& pairs, std::int
 
 // The loops of the subsequence kernel on pairs that lie side by side in a register.
 struct SubsequenceSet {
-    std::int64_t lanes;
     // Bytes of scratch memory for strings of these lengths.
     std::int64_t (*scratch)(std::int64_t rows, std::int64_t columns, std::int64_t order);
     // out[k] = Σ λ^(gaps in both strings) over all pairs of equal subsequences of `order` characters.
