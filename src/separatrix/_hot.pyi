@@ -211,7 +211,7 @@ def softmax_rows(
     /,
 ) -> float: ...
 
-# Strings as numbers of characters and where each begins, then pairs of them by number.
+# Strings as code points and where each begins, then pairs of them by number.
 def substring_kernel(
     codes: NDArray[Any],
     starts: NDArray[Any],

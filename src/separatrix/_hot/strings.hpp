@@ -5,7 +5,7 @@
 
 namespace separatrix {
 
-// Strings as numbers of characters, one after the other; string i is codes[starts[i]] … codes[starts[i + 1] - 1].
+// Strings as code points, one after the other; string i is codes[starts[i]] … codes[starts[i + 1] - 1].
 struct Strings {
     const std::int32_t* codes;
     const std::int64_t* starts;

@@ -184,11 +184,14 @@ private:
 
     // For a small alphabet, all moves of all states: those of its link but for its own edges.
     void complete(const std::int32_t* text, std::int64_t length, std::int64_t expected) {
-        std::fill(column_.begin(), column_.end(), 0);
-        std::int32_t characters = 0;
+        for (const std::int32_t c : characters_) column_[static_cast<std::size_t>(c)] = 0;
+        characters_.clear();
         for (std::int64_t i = 0; i < length; ++i)
-            if (auto& column = column_[static_cast<std::size_t>(text[i])]; column == 0) column = ++characters;
-        width_ = static_cast<std::size_t>(characters) + 1;
+            if (auto& column = column_[static_cast<std::size_t>(text[i])]; column == 0) {
+                characters_.push_back(text[i]);
+                column = static_cast<std::int32_t>(characters_.size());
+            }
+        width_ = characters_.size() + 1;
         const auto entries = static_cast<std::int64_t>(nodes_.size() * width_);
         if (entries > LARGEST_TABLE || entries > 4 * expected) {
             width_ = 0;
@@ -210,7 +213,9 @@ private:
     std::vector<Edge> edges_;
     std::vector<Slot> slots_;
     std::vector<Move> moves_;
-    std::vector<std::int32_t> column_, by_length_;
+    std::vector<std::int32_t> column_;      // of each character of the text, from 1; 0 for all others
+    std::vector<std::int32_t> characters_;  // those of the text
+    std::vector<std::int32_t> by_length_;
     std::size_t width_ = 0;
 };
 
