@@ -32,6 +32,7 @@ PAGES = (
     "docs/architecture.md",
     "docs/gaussian.md",
     "docs/generative-vs-discriminative.md",
+    "docs/kernels.md",
     "docs/least-squares.md",
     "docs/logistic.md",
     "docs/perceptron.md",

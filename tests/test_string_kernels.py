@@ -158,7 +158,7 @@ def long_texts():
     return [*texts, texts[0][:70] + "x" + texts[0][71:], "a" * 150, "ab" * 60]
 
 
-@pytest.mark.parametrize("p", [1, 2, 3, 5, 6, 7, 9])
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 10, 12])
 def test_long_subsequences(p, long_texts):
     pairs = [(0, 7), (2, 8), (9, 9), (6, 5), (3, 8), (4, 2)]
     expected = [slow_subsequence(long_texts[i], long_texts[j], p, 0.6) for i, j in pairs]
@@ -220,6 +220,11 @@ def test_small_decay_and_long_subsequences_keep_the_normalised_value():
 def test_too_large_values_are_refused():
     with pytest.raises(ValueError, match="too large for float64 on texts of 700 characters: choose"):
         Subsequence(250, 1.0)(["a" * 700])
+
+
+def test_longer_than_every_text():
+    assert Subsequence(10**9)(["cat", "car"]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert Spectrum(10**9).diag(["cat"]).tolist() == [0.0]
 
 
 def test_inputs():
@@ -295,3 +300,26 @@ def test_remembered_values_are_bounded(monkeypatch):
         assert kernel(texts, ["car"])[1, 0] == pytest.approx(kernel([*texts, "car"])[1, 2], rel=1e-14)
         assert sum(len(text) for texts in _strings._known.values() for text in texts) <= 100
     assert kernel(["a" * 200], ["aa"])[0, 0] > 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_equal_texts_have_the_kernel_one(kernel, long_texts):
+    """However the pair was computed: alone, in a table with others, in any lane of a register."""
+    texts = [text for text in long_texts if len(text) > 5]
+    assert (np.diag(kernel(texts, list(texts))) == 1).all()
+    assert all(kernel([text], [text])[0, 0] == 1 for text in texts)
+    values = kernel(texts)
+    for k in range(1, len(texts)):
+        np.testing.assert_allclose(kernel(texts[:1], texts[k : k + 1])[0, 0], values[0, k], rtol=1e-14)
+
+
+def test_large_alphabets():
+    """More characters than a table of moves holds, and characters that the other text lacks."""
+    rng = np.random.default_rng(0)
+    texts = ["".join(map(chr, rng.integers(0x4E00, 0x4E00 + size, 1500))) for size in (1500, 1500, 30, 600)]
+    kernel = ConstantSubstring(normalize=False)
+    values = kernel(texts + [texts[0][::2] + texts[1]] * 12)
+    expected = table(lambda s, t: slow_substrings(s, t, lambda lengths: lengths), texts[2:3], texts[3:4])
+    assert values[2, 3] == expected[0, 0]
+    assert values[1, 5] == kernel(texts[1:2], [texts[0][::2] + texts[1]])[0, 0]
+    assert values[1, 5] == values[5, 1] > 1500 * 1501 / 2

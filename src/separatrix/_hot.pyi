@@ -217,6 +217,7 @@ def substring_kernel(
     starts: NDArray[Any],
     first: NDArray[Any],
     second: NDArray[Any],
+    alphabet: int,
     weights: NDArray[Any],
     out: NDArray[Any],
 ) -> None: ...

@@ -41,13 +41,13 @@ void separatrix::bind_strings(nb::module_& m) {
     m.def(
         "substring_kernel",
         [](const Codes& codes, const Numbers& starts, const Numbers& first, const Numbers& second,
-           const Array<const double>& weights, const Array<double>& out) {
+           std::int64_t alphabet, const Array<const double>& weights, const Array<double>& out) {
             const Strings strings{codes.data(), starts.data()};
             const StringPairs pairs{first.data(), second.data(), static_cast<std::int64_t>(first.shape(0))};
             nb::gil_scoped_release release;
-            substring_kernel(strings, pairs, weights.data(), out.data());
+            substring_kernel(strings, pairs, alphabet, weights.data(), out.data());
         },
-        "codes"_a, "starts"_a, "first"_a, "second"_a, "weights"_a, "out"_a);
+        "codes"_a, "starts"_a, "first"_a, "second"_a, "alphabet"_a, "weights"_a, "out"_a);
     m.def(
         "subsequence_kernel",
         [](const Codes& codes, const Numbers& starts, const Numbers& first, const Numbers& second,
@@ -64,5 +64,4 @@ void separatrix::bind_strings(nb::module_& m) {
             ::operator delete(scratch, alignment);
         },
         "codes"_a, "starts"_a, "first"_a, "second"_a, "order"_a, "decay"_a, "out"_a);
-    m.def("subsequence_lanes", [] { return subsequences().lanes; });
 }

@@ -22,13 +22,13 @@ struct StringPairs {
 };
 
 // out[k] = Σ_u w(|u|) · (occurrences of u in string first[k]) · (those in second[k]) over all substrings u, where
-// weights[l] = w(1) + … + w(l). Pairs with equal seconds should be neighbours: each time it changes, an automaton
-// is built of it.
-void substring_kernel(const Strings& strings, const StringPairs& pairs, const double* weights, double* out);
+// weights[l] = w(1) + … + w(l) and characters are below `alphabet`. Pairs with equal seconds should be neighbours:
+// each time it changes, an automaton is built of it.
+void substring_kernel(const Strings& strings, const StringPairs& pairs, std::int64_t alphabet, const double* weights,
+                      double* out);
 
 // The loops of the subsequence kernel on pairs that lie side by side in a register.
 struct SubsequenceSet {
-    std::int64_t lanes;
     // Bytes of scratch memory for strings of these lengths.
     std::int64_t (*scratch)(std::int64_t rows, std::int64_t columns, std::int64_t order);
     // out[k] = Σ λ^(gaps in both strings) over all pairs of equal subsequences of `order` characters.

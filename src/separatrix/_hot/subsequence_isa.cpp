@@ -5,7 +5,7 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 
 const SubsequenceSet& subsequence_set() {
-    static const SubsequenceSet table = {PAIRS, subsequence_scratch, run_subsequence};
+    static const SubsequenceSet table = {subsequence_scratch, run_subsequence};
     return table;
 }
 

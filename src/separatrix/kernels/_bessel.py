@@ -75,7 +75,7 @@ def spherical_wave(order: float, t: NDArray[Any]) -> NDArray[Any]:
     --------
     >>> import numpy as np
     >>> spherical_wave(0.5, np.array([0.0, np.pi / 2])).round(6)  # sin(t) / t
-    array([1.      , 0.63662 ])
+    array([1.     , 0.63662])
     """
     # A lower bound of the first zero's square; u = t^2 / bound keeps the powers in range.
     bound = max(4 * (order + 1) * np.sqrt(order + 2), order * (order + 2))

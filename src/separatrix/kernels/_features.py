@@ -135,12 +135,14 @@ def _tiles(A: NDArray[Any], B: NDArray[Any] | None, tile: Tile) -> NDArray[Any]:
     """Apply `tile` to all pairs of rows, a few rows each way at a time, in several threads."""
     other = A if B is None else B
     out = np.empty((A.shape[0], other.shape[0]), dtype=_precision(A, B))
-    side = max(1, min(_SIDE, _INPUT_NUMBERS // max(1, A.shape[1])))
-    # Of a symmetric matrix one half is enough.
+    fit = max(1, _INPUT_NUMBERS // max(1, A.shape[1]))
+    side = min(_SIDE, fit)
+    # Few rows make up for it by more columns. Of a symmetric matrix one half is enough.
+    width = side if B is None else min(fit, max(side, _SIDE * _SIDE // max(1, out.shape[0])))
     tiles = [
-        (slice(i, i + side), slice(j, j + side))
+        (slice(i, i + side), slice(j, j + width))
         for i in range(0, out.shape[0], side)
-        for j in range(i if B is None else 0, out.shape[1], side)
+        for j in range(i if B is None else 0, out.shape[1], width)
     ]
 
     def write(number: int) -> None:

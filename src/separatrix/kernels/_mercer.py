@@ -33,6 +33,13 @@ class Mercer:
         Number of samples.
     kernel : Kernel
         The kernel, its parameters resolved.
+
+    Examples
+    --------
+    >>> from separatrix.kernels import mercer
+    >>> verdict = mercer("precomputed", [[0.0, 1.0], [1.0, 0.0]])
+    >>> verdict.valid, round(verdict.smallest, 6), abs(verdict.witness).round(4).tolist()
+    (False, -1.0, [0.7071, 0.7071])
     """
 
     valid: bool

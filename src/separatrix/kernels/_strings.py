@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,32 +15,50 @@ from separatrix.kernels._base import Kernel, Rows
 # Pairs of strings that one thread works on at a time, and fewer where all pairs are few.
 _TASK_PAIRS = 1 << 14
 _TASKS = 32
-# Characters of the texts whose kernels with themselves are remembered.
+# Characters of the texts whose kernels with themselves are remembered, and of collections kept encoded.
 _REMEMBERED = 1 << 24
+_RECENT = 1 << 22
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Texts:
-    """Strings as code points, one after the other."""
+    """Strings as code points below ``alphabet``, one after the other."""
 
     codes: NDArray[Any]
-    starts: NDArray[Any]
+    lengths: NDArray[Any]
+    alphabet: int
 
     @classmethod
     def of(cls, texts: NDArray[Any]) -> "Texts":
-        """Encode an array of strings; lone surrogates are characters like others."""
-        starts = np.zeros(texts.shape[0] + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in texts], out=starts[1:])
-        joined = "".join(texts.tolist()).encode("utf-32-le", "surrogatepass")
-        codes = np.frombuffer(joined, dtype="<i4").astype(np.int32, copy=False)
-        if texts.shape[0] and int(np.diff(starts).max()) >= 1 << 28:
-            raise ValueError("a text has more than 268 million characters: cut it for a string kernel")
-        return cls(codes, starts)
+        """Encode an array of strings."""
+        strings = tuple(texts.tolist())
+        # A solver asks for the same training texts again and again.
+        return _recent(strings) if sum(map(len, strings)) <= _RECENT else _encode(strings)
+
+    def __add__(self, other: "Texts") -> "Texts":
+        codes = np.concatenate([self.codes, other.codes])
+        lengths = np.concatenate([self.lengths, other.lengths])
+        return Texts(codes, lengths, max(self.alphabet, other.alphabet))
 
     @property
-    def lengths(self) -> NDArray[Any]:
-        """Characters of each text."""
-        return np.diff(self.starts)
+    def starts(self) -> NDArray[Any]:
+        """Where each text begins, and where the last one ends."""
+        starts = np.zeros(self.lengths.shape[0] + 1, dtype=np.int64)
+        np.cumsum(self.lengths, out=starts[1:])
+        return starts
+
+
+def _encode(texts: tuple[str, ...]) -> Texts:
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    if lengths.max(initial=0) >= 1 << 28:
+        raise ValueError("a text has more than 268 million characters: cut it for a string kernel")
+    # Lone surrogates are characters like others.
+    joined = "".join(texts).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(joined, dtype="<i4").astype(np.int32, copy=False)
+    return Texts(codes, lengths, int(codes.max(initial=0)) + 1)
+
+
+_recent = lru_cache(maxsize=4)(_encode)
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +108,7 @@ class StringKernel(Kernel):
             values = self._symmetric(Texts.of(own))
             return _cosines(values, np.diagonal(values).copy()) if self.normalize else self._unscaled(values)
         other = as_texts(B, "B")
-        values = self._rectangle(Texts.of(np.concatenate([own, other])), own.shape[0])
+        values = self._rectangle(Texts.of(own) + Texts.of(other), own.shape[0])
         if not self.normalize:
             return self._unscaled(values)
         return _cosines(values, self._own(own), self._own(other))

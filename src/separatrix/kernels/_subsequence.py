@@ -52,11 +52,14 @@ class Subsequence(StringKernel):
         return self.length
 
     def _pairs(self, texts: Texts, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        longest = int(texts.lengths.max(initial=0))
+        if self.length > longest:
+            return np.zeros(first.shape[0])
         out = np.empty(first.shape[0])
         _hot.subsequence_kernel(texts.codes, texts.starts, first, second, self.length, self.decay, out)
         if not np.isfinite(out).all():
             raise ValueError(
-                f"{self!r} is too large for float64 on texts of {texts.lengths.max():,} characters: choose a "
+                f"{self!r} is too large for float64 on texts of {longest:,} characters: choose a "
                 "smaller length or decay"
             )
         return out

@@ -30,7 +30,7 @@ class SubstringKernel(StringKernel):
     def _pairs(self, texts: Texts, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
         weights = self._cumulative(np.arange(texts.lengths.max(initial=0) + 1, dtype=np.float64))
         out = np.empty(first.shape[0])
-        _hot.substring_kernel(texts.codes, texts.starts, first, second, weights, out)
+        _hot.substring_kernel(texts.codes, texts.starts, first, second, texts.alphabet, weights, out)
         return out
 
 
