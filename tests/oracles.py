@@ -151,7 +151,7 @@ def penalised_logistic(X, y, l1, l2, joint, fit_intercept):
 
 
 def slow_smo(K, problem, tol, max_steps):
-    """Sequential minimal optimisation of a dual problem, pair by pair; returns the variables and the steps."""
+    """Sequential minimal optimisation, pair by pair; returns the variables and the number of steps."""
     s, u, a = problem.signs, problem.upper, problem.start.copy()
     K = K[np.ix_(problem.rows, problem.rows)]
     E = s * (s * (K @ (s * a)) + problem.linear)
