@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -240,6 +241,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.fresh = S::fresh;
             s.owner = self;
             s.group = !separate && self->capacity == points;
+            s.violation = std::numeric_limits<double>::infinity();
             s.tol = tol;
             s.most_steps = most_steps;
         },

@@ -74,7 +74,7 @@ struct KernelOf {
     Values<T> operator()(Values<T> dot, T left_half, const T* half) const {
         using R = Register<T>;
         if constexpr (F == Formula::rbf) {
-            return exp2_of<T>((dot - left_half) - R::load(half));
+            return exp2_of<T>(dot - (left_half + R::load(half)));
         } else if constexpr (F == Formula::polynomial) {
             const auto x = dot + panels.coef0;
             auto power = R::all(1), square = x;

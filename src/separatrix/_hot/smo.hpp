@@ -14,7 +14,6 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-constexpr std::int64_t GROUP_FEATURES = 64;  // below, panels are read fast enough for one row
 constexpr double INFINITE = __builtin_inf();
 
 // Numbers of another type, as many as a register of T holds.
@@ -124,33 +123,46 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
     }
 }
 
-// Rows that are computed together: a group reads the panels once. The others are those of the worst violators
-// without a row; they are often needed next.
+// Rows that are computed together: a group reads the panels once. The others belong to the worst violators that
+// have no row; they are often needed next. One look at all variables finds those of several groups.
 constexpr int GROUP_ROWS = 4;
 
 template <class T>
+void find_violators(SmoState<T>& s) {
+    double scores[SmoState<T>::QUEUE];
+    int count = 0;
+    double bar = 0;
+    for (std::int64_t v = 0; v < s.points * s.copies; ++v) {
+        const double grow = s.middle - s.E[v] - static_cast<double>(s.up[v]);
+        const double fall = s.E[v] - s.middle + static_cast<double>(s.low[v]);
+        const double score = grow > fall ? grow : fall;
+        if (!(score > bar) || s.rows[v % s.points]) continue;
+        int k = count < SmoState<T>::QUEUE ? count++ : SmoState<T>::QUEUE - 1;
+        for (; k && scores[k - 1] < score; --k) s.queue[k] = s.queue[k - 1], scores[k] = scores[k - 1];
+        s.queue[k] = v % s.points, scores[k] = score;
+        if (count == SmoState<T>::QUEUE) bar = scores[count - 1];
+    }
+    s.queued = count;
+    s.next_queued = 0;
+}
+
+template <class T>
 void compute_rows(SmoState<T>& s, std::int64_t point) {
-    std::int64_t points[GROUP_ROWS] = {point};
-    double scores[GROUP_ROWS] = {INFINITE};
-    int count = 1;
-    if (s.panels->d >= GROUP_FEATURES && s.group)
-        for (std::int64_t v = 0; v < s.points * s.copies; ++v) {
-            const std::int64_t other = v % s.points;
-            const double grow = s.middle - s.E[v] - static_cast<double>(s.up[v]);
-            const double fall = s.E[v] - s.middle + static_cast<double>(s.low[v]);
-            const double score = grow > fall ? grow : fall;
-            if (!(score > 0) || (count == GROUP_ROWS && !(score > scores[GROUP_ROWS - 1])) || s.rows[other]) continue;
-            bool known = false;
-            for (int k = 0; k < count; ++k) known |= points[k] == other;
-            if (known) continue;
-            int k = count < GROUP_ROWS ? count++ : GROUP_ROWS - 1;
-            for (; scores[k - 1] < score; --k) points[k] = points[k - 1], scores[k] = scores[k - 1];
-            points[k] = other, scores[k] = score;
-        }
+    std::int64_t points[GROUP_ROWS];
     T* rows[GROUP_ROWS];
-    for (int k = 0; k < count; ++k) {
-        s.used[points[k]] = ++s.clock;
-        rows[k] = s.rows[points[k]] = s.fresh(s, points[k]);
+    int count = 0;
+    const auto add = [&](std::int64_t p) {
+        points[count] = p;
+        s.used[p] = ++s.clock;
+        rows[count++] = s.rows[p] = s.fresh(s, p);
+    };
+    add(point);
+    if (s.group) {
+        if (s.next_queued >= s.queued) find_violators(s);
+        while (count < GROUP_ROWS && s.next_queued < s.queued) {
+            const std::int64_t other = s.queue[s.next_queued++];
+            if (!s.rows[other]) add(other);
+        }
     }
     kernel_rows(*s.panels, points, count, rows);
     s.entries += count * s.points;

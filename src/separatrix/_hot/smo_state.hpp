@@ -46,7 +46,10 @@ struct SmoState {
     std::int64_t* used;   // when a row was last used
     T* (*fresh)(SmoState&, std::int64_t point);
     void* owner;
-    bool group;           // whether memory allows rows that may not be needed
+    bool group;           // whether rows are computed together with those of the worst violators
+    static constexpr int QUEUE = 12;
+    std::int64_t queue[QUEUE];
+    int queued, next_queued;
     double tol;
     std::int64_t most_steps;
     // Results

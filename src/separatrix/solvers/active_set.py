@@ -18,13 +18,13 @@ from separatrix.data.view import Array
 from separatrix.solvers._dual import Work
 from separatrix.solvers.kernel_matrix import Precision
 
-#: Active points: at least so many, and so many more than free ones.
-_LEAST, _MORE = 2000, 1000
 #: An active part is solved to this share of the violation that it came from.
 _SHARE = 0.1
 #: Violation to which the sample is solved that gives the start, and the width of the margin within which
 #: the start lies between its bounds, in units of p.
 _START, _RAMP = 0.05, 0.01
+#: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
+_HUGE = 1e8
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -47,13 +47,15 @@ class ActiveSet:
     """
 
     def __init__(
-        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int = _LEAST
+        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int
     ) -> None:
         self.work, self.precision, self.outer = work, precision, precision
         self.tol, self.max_steps, self.least = tol, max_steps, least
         self.random = np.random.default_rng(0)
         #: What E is measured in.
-        self.scale = float(np.abs(work.problem.linear).mean()) or np.inf
+        self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
+        #: What variables without an upper bound are measured in.
+        self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
         self.values: Array | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
@@ -106,6 +108,8 @@ class ActiveSet:
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
             solution.steps = steps + state.loop.steps
+            if float(state.alpha.max()) > _HUGE * self.bound:
+                break  # whether there is a solution is asked with all points
             if state.status == "running":
                 yield
         work.matrix.entries += state.loop.entries
@@ -119,7 +123,7 @@ class ActiveSet:
     def _choose(self, score: Array) -> Array:
         """Return the points to work on, in order."""
         free = int(np.count_nonzero(np.isposinf(score)))
-        count = min(score.size, max(self.least, free + _MORE))
+        count = min(score.size, max(self.least, free + self.least // 2))
         if not self.work.alpha.any():
             return self._sample(count)
         worst = np.argsort(-score, kind="stable")[:count]
@@ -180,9 +184,11 @@ class ActiveSet:
         points = self._sample(max(self.least, n // 8))
         variables = points if work.copies == 1 else np.concatenate([points, points + n])
         linear, factor = work.linear, n / points.size
+        start = self._spread(variables, factor)
+        if start is None:
+            return
         local = np.tile(np.arange(points.size), work.copies)
         signs, values = work.signs[variables], self._block(points)
-        start = self._spread(variables, factor)
         weights = np.bincount(local, signs * start, points.size)
         E = linear[variables] + (values @ weights.astype(values.dtype))[local]
         state = work.state(
@@ -190,7 +196,7 @@ class ActiveSet:
             points=points,
             values=values,
             start=(start, E, work.upper[variables] * factor),
-            tol=max(self.tol, _START * self.scale) if np.isfinite(self.scale) else self.tol,
+            tol=max(self.tol, _START * self.scale),
             max_steps=-1,
             row_bytes=0.0,
         )
@@ -206,14 +212,16 @@ class ActiveSet:
         work.recompute(self.precision)
         yield
 
-    def _spread(self, variables: Array, factor: float) -> Array:
-        """Return a feasible start of the sample: the sums of all variables, spread evenly."""
+    def _spread(self, variables: Array, factor: float) -> Array | None:
+        """Return a feasible start of the sample, the sums of all variables spread evenly; None if none is."""
         work, start = self.work, np.zeros(variables.size)
         for sign in (1, -1):
             mine = work.signs[variables] == sign
             total = float(work.alpha[work.signs == sign].sum())
             if total > 0:
                 room = work.upper[variables][mine] * factor
+                if room.sum() < total:
+                    return None
                 start[mine] = room * (total / room.sum())
         return start
 
@@ -221,7 +229,7 @@ class ActiveSet:
 def at_bounds(signs: Array, score: Array, upper: Array, total: float, ramp: float) -> Array:
     """Return the variables that scores E ask for: ``u`` where ``s (E − b) < 0``, else 0.
 
-    The b is the one with ``s'a = total``. Within a ramp around b they lie between, so that some b meets the sum.
+    The b is the one with ``s'a = total``; within a ramp around it they lie between, so that there is one.
     """
     low, high = float(score.min()) - ramp, float(score.max()) + ramp
 

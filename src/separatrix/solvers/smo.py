@@ -53,6 +53,8 @@ class SequentialMinimal:
         Most pairs changed per problem; −1: no limit.
     direct : int
         Most variables of a problem that is solved as a whole; larger ones are solved by active sets.
+    active : int
+        Least number of active points.
     """
 
     def __init__(
@@ -63,9 +65,10 @@ class SequentialMinimal:
         tol: float,
         max_steps: int = -1,
         direct: int = 6000,
+        active: int = 2000,
     ) -> None:
         self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
-        self.direct = direct
+        self.direct, self.active = direct, active
         self.precision = choose_precision(matrix)
         self.solutions: list[DualSolution] = []
         for problem in self.problems:
@@ -88,7 +91,9 @@ class SequentialMinimal:
         for work in works:
             if work.problem.rows.size <= self.direct:
                 continue
-            rounds = ActiveSet(work, precision=self.precision, tol=self.tol, max_steps=self.max_steps)
+            rounds = ActiveSet(
+                work, precision=self.precision, tol=self.tol, max_steps=self.max_steps, least=self.active
+            )
             for _ in rounds.advance(_SLICE):
                 yield self._step()
                 if control.expired():
