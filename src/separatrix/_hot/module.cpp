@@ -138,5 +138,6 @@ NB_MODULE(_hot, m) {
     bind_sgd(m);
     bind_sweep(m);
     bind_coordinate(m);
+    bind_crammer_singer(m);
     bind_softmax_dual(m);
 }
