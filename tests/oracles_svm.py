@@ -1,7 +1,8 @@
 """Support vector machines as quadratic programmes, straight from their primal problems.
 
-A kernel matrix is ``K = F Fᵀ`` for explicit vectors, the rows of ``F``; the primal problem in ``(w, b, ξ[, ρ or ε])``
-with ``f = F w + b`` shares nothing with a dual method. An interior-point solver gives its value.
+A kernel matrix is ``K = F Fᵀ`` for explicit vectors, the rows of ``F``; the primal problem in
+``(w, b, ξ[, ρ or ε])`` with ``f = F w + b`` shares nothing with a dual method. An interior-point solver gives
+its value.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ def vectors(K):
 def _solve(r, q, G, h):
     """``min ½‖z[:r]‖² + q·z`` subject to ``G z ≤ h``: the solution and the value."""
     P = sparse.diags_array(np.concatenate([np.ones(r), np.zeros(len(q) - r)]), format="csc")
-    z = qpsolvers.solve_qp(
-        sparse.csc_matrix(P), q, sparse.csc_matrix(G), h, solver="clarabel", tol_gap_abs=1e-10, tol_gap_rel=1e-10
-    )
+    P, G = sparse.csc_matrix(P), sparse.csc_matrix(G)
+    z = qpsolvers.solve_qp(P, q, G, h, solver="clarabel", tol_gap_abs=1e-10, tol_gap_rel=1e-10)
     return z, float(0.5 * z[:r] @ z[:r] + q @ z)
 
 
@@ -50,7 +50,7 @@ def nu_classification(K, y, upper, nu):
 
 
 def regression(K, t, upper, epsilon=None, nu=None):
-    """``min ½‖w‖² + Σ u (ξ + ξ*) [+ ν Σu ε]`` subject to ``|t − f| ≤ ε + ξ``: the value and the predictions."""
+    """``min ½‖w‖² + Σ u (ξ + ξ*) [+ ν Σu ε]`` subject to ``|t − f| ≤ ε + ξ``: the value and predictions."""
     F, n = vectors(K), len(t)
     r = F.shape[1]
     learnt = nu is not None

@@ -209,10 +209,11 @@ def test_probabilities_are_as_good_as_libsvms():
     X, y = make_classification(600, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=2)
     ours = SVC(probability=True).fit(X[:300], y[:300])
     peer = svm.SVC(probability=True, random_state=0).fit(X[:300], y[:300])
-    assert log_loss(y[300:], ours.predict_proba(X[300:])) < 1.03 * log_loss(y[300:], peer.predict_proba(X[300:]))
+    losses = [log_loss(y[300:], model.predict_proba(X[300:])) for model in (ours, peer)]
+    assert losses[0] < 1.03 * losses[1]
     assert_allclose(ours.probA_, peer.probA_, rtol=0.3)
-    two, its_peer = (make(probability=True, random_state=0).fit(X[:300], y[:300] > 0) for make in (SVC, svm.SVC))
-    assert_allclose([two.probA_, two.probB_], [its_peer.probA_, its_peer.probB_], atol=0.3)
+    two, its = (make(probability=True, random_state=0).fit(X[:300], y[:300] > 0) for make in (SVC, svm.SVC))
+    assert_allclose([two.probA_, two.probB_], [its.probA_, its.probB_], atol=0.3)
 
 
 def test_probabilities_repeat_in_any_thread():
@@ -249,7 +250,7 @@ X, Y = two_classes(20)
 BAD = {
     "negative C": (SVC(C=-1.0), X, Y, "'C' parameter of SVC must be"),
     "zero C": (SVR(C=0.0), X, Y, "'C' parameter of SVR must be"),
-    "infeasible nu": (NuSVC(nu=0.9), X[:12], [0] * 10 + [1] * 2, "specified nu is infeasible.*Choose nu <= 0.33"),
+    "infeasible nu": (NuSVC(nu=0.9), X[:12], [0] * 10 + [1] * 2, "nu is infeasible.*Choose nu <= 0.33"),
     "nu of 0": (OneClassSVM(nu=0.0), X, Y, "'nu' parameter of OneClassSVM must be"),
     "infinite C": (NuSVR(C=np.inf), X, Y, r"C must be finite.*SVR\(C=inf\)"),
     "gamma of 0": (SVC(gamma=0.0), X, Y, "'gamma' parameter of SVC must be"),

@@ -155,9 +155,8 @@ def test_float32_and_integers_are_not_copied_to_double():
     assert model.support_vectors_.dtype == np.float32
     assert_array_equal(model.support_vectors_, half[model.support_])
     whole = np.round(10 * X).astype(np.int64)
-    assert_allclose(
-        SVC().fit(whole, Y).decision_function(whole), SVC().fit(whole * 1.0, Y).decision_function(whole), atol=1e-6
-    )
+    integers, floats = SVC().fit(whole, Y), SVC().fit(1.0 * whole, Y)
+    assert_allclose(integers.decision_function(whole), floats.decision_function(whole), atol=1e-6)
 
 
 def test_input_is_left_alone():

@@ -10,6 +10,7 @@ struct KernelSet;
 const KernelSet& chosen_kernels();
 
 void bind_coordinate(nanobind::module_& m);
+void bind_crammer_singer(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);
 void bind_smo(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);

@@ -127,7 +127,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         if self.decision_function_shape == "ovo" and self.multiclass != "ovo":
             raise ValueError(
                 f"decision_function_shape='ovo' shows the scores of pairs of classes, which multiclass="
-                f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or multiclass='ovo'."
+                f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or "
+                "multiclass='ovo'."
             )
 
     def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
@@ -135,9 +136,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         if weights is None or len(classes) > 2:
             refuse_empty_classes(classes, numbers, weights)
         elif not all(weights[numbers == k].any() for k in range(2)):
+            lead = "specified nu is infeasible. " if hasattr(self, "nu") else ""
             raise ValueError(
-                f"{'specified nu is infeasible. ' if hasattr(self, 'nu') else ''}Invalid input - all samples with "
-                "positive weights belong to the same class: give samples of both classes a positive weight."
+                f"{lead}Invalid input - all samples with positive weights belong to the same class: give "
+                "samples of both classes a positive weight."
             )
 
     @property
@@ -321,7 +323,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         """Offsets ``B`` of the machines' sigmoids (of two classes: of the first class's)."""
         return self._probB
 
-    @available_if(_has_probability)
+    @available_if(_has_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; the largest is always that of the predicted class.
 
@@ -348,7 +350,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             p = normalised(sigmoids(scores, self._probA, self._probB))
         return agree(p, self._coding.decide(scores))
 
-    @available_if(_has_probability)
+    @available_if(_has_probability)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of :meth:`predict_proba`.
 

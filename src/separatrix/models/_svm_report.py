@@ -33,7 +33,8 @@ class MarginReport:
     Examples
     --------
     >>> import numpy as np
-    >>> report = MarginReport.of(np.array([[3.0], [1.0], [0.5], [-1.0]]), np.ones((4, 1)), np.array([2.0]), 1e-3)
+    >>> scores = np.array([[3.0], [1.0], [0.5], [-1.0]])
+    >>> report = MarginReport.of(scores, np.ones((4, 1)), np.array([2.0]), 1e-3)
     >>> print(report)
     margin width 2: 1 outside, 1 on the margin, 1 inside, 1 misclassified; slack 2.5 in all
     >>> report.misclassified.tolist()
@@ -53,39 +54,38 @@ class MarginReport:
         wrong = (codes != 0) & ((scores >= 0) != (codes > 0))
         places = np.select([codes == 0, wrong, margins > 1 + within, margins >= 1 - within], [-1, 3, 0, 1], 2)
         slack = np.maximum(1 - margins, 0.0)
-        one = scores.shape[1] == 1
-        pick = (lambda a: a[:, 0]) if one else (lambda a: a)
-        return cls(
-            float(width[0]) if one else width, pick(margins), pick(slack), pick(places.astype(np.int8))
-        )
+        places = places.astype(np.int8)
+        if scores.shape[1] == 1:
+            return cls(float(width[0]), margins[:, 0], slack[:, 0], places[:, 0])
+        return cls(width, margins, slack, places)
 
     @property
     def outside(self) -> Array:
         """Which samples are beyond the margin."""
-        return self.places == 0
+        return np.asarray(self.places == 0)
 
     @property
     def on(self) -> Array:
         """Which samples are on the margin, up to the tolerance."""
-        return self.places == 1
+        return np.asarray(self.places == 1)
 
     @property
     def inside(self) -> Array:
         """Which samples are inside the margin, on the right side."""
-        return self.places == 2
+        return np.asarray(self.places == 2)
 
     @property
     def misclassified(self) -> Array:
         """Which samples are on the wrong side of the boundary."""
-        return self.places == 3
+        return np.asarray(self.places == 3)
 
     def __str__(self) -> str:
         counts = [int(np.count_nonzero(self.places == place)) for place in range(4)]
         widths = np.atleast_1d(self.width)
         width = f"{widths[0]:.6g}" if widths.size == 1 else f"{widths.min():.6g} to {widths.max():.6g}"
         return (
-            f"margin width {width}: {counts[0]:,} outside, {counts[1]:,} on the margin, {counts[2]:,} inside, "
-            f"{counts[3]:,} misclassified; slack {float(np.nansum(self.slack)):.6g} in all"
+            f"margin width {width}: {counts[0]:,} outside, {counts[1]:,} on the margin, {counts[2]:,} "
+            f"inside, {counts[3]:,} misclassified; slack {float(np.nansum(self.slack)):.6g} in all"
         )
 
 
@@ -113,8 +113,8 @@ class Witness:
     distance: float
 
     def __str__(self) -> str:
-        names = [str(name) for name in self.classes if name is not None]
+        other = "the others" if self.classes[1] is None else f"class {self.classes[1]}"
         return (
-            f"class {names[0]} and {f'class {names[1]}' if len(names) > 1 else 'the others'}: combinations of "
-            f"{self.first.size} and {self.second.size} samples coincide (distance {self.distance:.1g})"
+            f"class {self.classes[0]} and {other}: combinations of {self.first.size} and "
+            f"{self.second.size} samples coincide (distance {self.distance:.1g})"
         )

@@ -46,8 +46,8 @@ def fit_samples(model: Any, kernel: Any, X: Any, y: Any) -> tuple[Any, Any, Any]
     if kind == "matrix":
         if X.shape[0] != X.shape[1]:
             raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: for "
-                "fit pass the kernel values of all pairs of training samples."
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
+                "for fit pass the kernel values of all pairs of training samples."
             )
         check_symmetric(X if X.dtype.kind == "f" else X.astype(np.float64))
     return X, view_of(X), y
@@ -64,8 +64,8 @@ def new_samples(model: Any, kernel: Any, X: Any) -> Any:
         raise TypeError("Sparse precomputed kernels are not supported: pass K.toarray().")
     if kind == "matrix" and np.ndim(X) == 2 and np.shape(X)[1] != model.shape_fit_[0]:
         raise ValueError(
-            f"X.shape[1] = {np.shape(X)[1]} should be equal to {model.shape_fit_[0]}, the number of samples at "
-            "training time: a precomputed matrix has one column for each training sample."
+            f"X.shape[1] = {np.shape(X)[1]} should be equal to {model.shape_fit_[0]}, the number of samples "
+            "at training time: a precomputed matrix has one column for each training sample."
         )
     if kind == "vectors":
         refuse_texts(model, X, kernel)
@@ -74,7 +74,7 @@ def new_samples(model: Any, kernel: Any, X: Any) -> Any:
 
 
 def checked_weights(X: Any, sample_weight: Any) -> Array | None:
-    """Return the sample weights, negative ones (as in scikit-learn) taken for 0, or None where all are one."""
+    """Return the sample weights, negative ones (as in scikit-learn) as 0, or None where all are one."""
     if sample_weight is None:
         return None
     checked = _check_sample_weight(sample_weight, X, dtype=np.float64, allow_all_zero_weights=True)

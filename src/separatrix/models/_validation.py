@@ -82,7 +82,8 @@ def _plain(estimator: Any, X: Any, reset: bool) -> bool:
         estimator.__dict__.pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
         return True
-    return estimator.__dict__.get("n_features_in_") == X.shape[1] and not hasattr(estimator, "feature_names_in_")
+    known = estimator.__dict__
+    return known.get("n_features_in_") == X.shape[1] and "feature_names_in_" not in known
 
 
 def _plain_labels(X: Array, y: Any) -> bool:

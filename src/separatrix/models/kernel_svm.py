@@ -32,8 +32,8 @@ from separatrix.solvers.svm_certificate import certify, scale_advice
 Solver = SupportMachines | HardMargins
 
 NOT_FINITE = (
-    "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be "
-    "preprocessed, for example with sklearn.preprocessing.StandardScaler."
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
+    "to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
 )
 #: Up to so many samples kernel values are kept in double and a fit goes on for six more digits: it costs
 #: next to nothing there, and makes dense and sparse data, weights and repeated samples agree.
@@ -86,7 +86,7 @@ class KernelSVM(IterativeEstimator):
         return list(super()._get_param_names())
 
     def _validate_params(self) -> None:
-        """Check the parameters, the same ones only once: for a small fit the checks cost as much as the fit."""
+        """Check the parameters, the same ones once: for a small fit checks cost as much as the fit."""
         values = [getattr(self, name) for name in self._get_param_names()]
         key = (type(self), *map(type, values), *values)
         try:
@@ -204,8 +204,8 @@ class KernelSVM(IterativeEstimator):
         message = f"{type(self).__name__} stopped before convergence: {self.certificate_.message}."
         if outcome.status == "max_iter" and self.max_iter >= 0:
             message = (
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                f"StandardScaler or MinMaxScaler. {self.certificate_.message}."
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
+                f"with StandardScaler or MinMaxScaler. {self.certificate_.message}."
             )
         if outcome.status == "inseparable":
             message = f"{type(self).__name__} has no solution: {self.certificate_.message}."
@@ -265,7 +265,7 @@ class KernelSVM(IterativeEstimator):
     def n_support_(self) -> Array:
         """Number of support vectors (of each class)."""
         try:
-            return self._n_support
+            return np.asarray(self._n_support)
         except AttributeError:
             raise AttributeError("n_support_ exists only after fit") from None
 
@@ -286,6 +286,6 @@ def _forecast(name: str, matrix: KernelMatrix, problems: Sequence[DualProblem], 
     kept = min(whole, cache_size)
     return (
         f"{name}: {n:,} samples, {len(problems):,} problem{'s' if len(problems) > 1 else ''}, {variables:,} "
-        f"variables; needs up to {kept:,.0f} MB for kernel values (cache_size={cache_size:g}; the whole matrix "
-        f"has {whole:,.0f} MB) and {own:,.1f} MB beside"
+        f"variables; needs up to {kept:,.0f} MB for kernel values (cache_size={cache_size:g}; the whole "
+        f"matrix has {whole:,.0f} MB) and {own:,.1f} MB beside"
     )

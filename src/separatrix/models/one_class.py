@@ -19,8 +19,9 @@ from separatrix.solvers.svm import one_class
 class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
     r"""One-class support vector machine: ``min ½‖w‖² − ν n ρ + Σ_i s_i max(0, ρ − w·φ(x_i))``.
 
-    ``f(x) = w·φ(x) − ρ = Σ_i α_i k(x_i, x) − ρ`` is not negative for what looks like the training samples: at most
-    the fraction ``ν`` of them have ``f < 0`` (outliers), and at least that fraction are support vectors.
+    ``f(x) = w·φ(x) − ρ = Σ_i α_i k(x_i, x) − ρ`` is not negative for what looks like the training samples:
+    at most the fraction ``ν`` of them have ``f < 0`` (outliers), and at least that fraction are support
+    vectors.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         ndarray of shape (n,)
             Scores.
         """
-        return self.score_samples(X) - self.offset_
+        return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> Array:
         """Return +1 for inliers and −1 for outliers.

@@ -73,8 +73,8 @@ class KernelRegressor(RegressorMixin, KernelSVM):  # type: ignore[misc]
         if status != "inseparable":
             return ""
         return (
-            "with C=inf every target must lie within the tube, and no function of this kernel does that: choose "
-            "a finite C or a larger epsilon"
+            "with C=inf every target must lie within the tube, and no function of this kernel does that: "
+            "choose a finite C or a larger epsilon"
         )
 
     def _keep_tube(self, machine: Machine) -> None:
@@ -100,8 +100,9 @@ class KernelRegressor(RegressorMixin, KernelSVM):  # type: ignore[misc]
 class SVR(KernelRegressor):
     r"""Support vector regression: ``min ½‖w‖² + C Σ_i s_i max(0, |y_i − f(x_i)| − ε)``.
 
-    ``f(x) = w·φ(x) + b = Σ_i β_i k(x_i, x) + b`` with ``−C s_i ≤ β_i ≤ C s_i``, ``Σ β_i = 0``. Errors within the
-    tube ``±ε`` cost nothing; samples strictly within it have ``β_i = 0``, the others are the support vectors.
+    ``f(x) = w·φ(x) + b = Σ_i β_i k(x_i, x) + b`` with ``−C s_i ≤ β_i ≤ C s_i``, ``Σ β_i = 0``. Errors within
+    the tube ``±ε`` cost nothing; samples strictly within it have ``β_i = 0``, the others are the support
+    vectors.
 
     Parameters
     ----------
@@ -207,7 +208,9 @@ class NuSVR(KernelRegressor):
     ----------
     epsilon_ : float
         The learnt half-width of the tube.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, kernel_, fit_status_, shape_fit_, n_iter_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, kernel_
+        As in :class:`SVR`.
+    fit_status_, shape_fit_, n_iter_
         As in :class:`SVR`.
     certificate_, history_, n_features_in_, feature_names_in_
         As in :class:`SVC`.

@@ -1,8 +1,8 @@
 r"""Hard margins: ``min ½‖w‖²`` subject to ``y_i (w·φ(x_i) + b) ≥ 1``, or the proof that no such ``w`` exists.
 
-The nearest points of the two classes' convex hulls (`hulls.py`) are this problem's dual: with weights ``a`` of either
-hull and ``w = Σ y_i a_i φ(x_i)``, the multipliers are ``α = 2 a/‖w‖²``. Where the points coincide there is no
-hyperplane, and ``a`` is the witness.
+The nearest points of the two classes' convex hulls (`hulls.py`) are this problem's dual: with weights ``a``
+of either hull and ``w = Σ y_i a_i φ(x_i)``, the multipliers are ``α = 2 a/‖w‖²``. Where the points coincide
+there is no hyperplane, and ``a`` is the witness.
 """
 
 from __future__ import annotations

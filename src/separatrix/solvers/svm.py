@@ -12,8 +12,8 @@ regression         twice, s = +1 and −1        ε − s t     C s_i         Δ
 one class          each once, s = +1           0           s_i           Δ = ν Σ s_i
 =================  ==========================  ==========  ============  ==========================
 
-(In the column u, ``s_i`` are sample weights; ``t`` are a regression's targets.) With multipliers ``b`` of ``s'a``
-and ``ρ`` of ``Σ a``, and ``h = Qa + p + s b − ρ``, the primal and dual values are
+(In the column u, ``s_i`` are sample weights; ``t`` are a regression's targets.) With multipliers ``b`` of
+``s'a`` and ``ρ`` of ``Σ a``, and ``h = Qa + p + s b − ρ``, the primal and dual values are
 
     P = ½ w'w + Σ u_i max(0, −h_i) + b Δ − ρ E,      D = −½ a'Qa − p'a,
     P − D = Σ a_i h_i + u_i max(0, −h_i)  ≥  0,
@@ -33,7 +33,7 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
 
-#: Steps of one problem after which a fit without max_iter gives up, as LIBSVM does: so many, or 100 per sample.
+#: Steps of one problem after which a fit without max_iter gives up, as LIBSVM does; or 100 per sample.
 _MOST_STEPS = 10_000_000
 #: How often the tolerance may be tightened until the gap is small, and the factor.
 _ROUNDS, _TIGHTER = 8, 0.1
@@ -49,7 +49,7 @@ def classification(rows: Array, signs: Array, upper: Array) -> DualProblem:
 
 
 def nu_classification(rows: Array, signs: Array, upper: Array, nu: float) -> DualProblem:
-    """Return the ν-SVM: ``min ½‖w‖² − E ρ + Σ u_i max(0, ρ − y_i f(x_i))``; ValueError where ν is infeasible."""
+    """Return the ν-SVM: ``min ½‖w‖² − E ρ + Σ u_i max(0, ρ − y_i f(x_i))``; an infeasible ν is refused."""
     half = 0.5 * nu * float(upper.sum())
     start = np.zeros(rows.size)
     for sign in (1.0, -1.0):
@@ -57,8 +57,8 @@ def nu_classification(rows: Array, signs: Array, upper: Array, nu: float) -> Dua
         if float(upper[members].sum()) < half * (1 - 1e-12):
             sums = [float(upper[signs == s].sum()) for s in (1.0, -1.0)]
             raise ValueError(
-                f"specified nu is infeasible: nu={nu:g} asks for more margin errors than the smaller class has "
-                f"samples (total weights {sums[0]:g} and {sums[1]:g}). Choose nu <= "
+                f"specified nu is infeasible: nu={nu:g} asks for more margin errors than the smaller class "
+                f"has samples (total weights {sums[0]:g} and {sums[1]:g}). Choose nu <= "
                 f"{2 * min(sums) / max(sum(sums), 1e-300):.6g}, or weights that balance the classes."
             )
         start[members] = _poured(upper[members], half)
@@ -73,7 +73,7 @@ def regression(rows: Array, targets: Array, upper: Array, epsilon: float) -> Dua
 
 
 def nu_regression(rows: Array, targets: Array, upper: Array, nu: float) -> DualProblem:
-    """Return the ν-regression, whose tube is learnt: ``min ½‖w‖² + E ε + Σ u_i max(0, |t_i − f(x_i)| − ε)``."""
+    """Return the ν-regression, its tube learnt: ``min ½‖w‖² + E ε + Σ u_i max(0, |t_i − f(x_i)| − ε)``."""
     signs, linear = _twice(targets)
     start = np.tile(_poured(upper, 0.5 * nu * float(upper.sum())), 2)
     return DualProblem(np.tile(rows, 2), signs, linear, np.tile(upper, 2), start, separate=True)
@@ -148,7 +148,8 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     else:
         # With s = −1 a variable that grows moves s a down: its bounds change places.
         up = s > 0
-        rho, intercept = 0.0, -_level(s * gradient, free, np.where(up, full, empty), np.where(up, empty, full))
+        below, above = np.where(up, full, empty), np.where(up, empty, full)
+        rho, intercept = 0.0, -_level(s * gradient, free, below, above)
     h = gradient + s * intercept - rho
     slack = np.maximum(-h, 0.0)
     square = float(a @ (gradient - problem.linear))
@@ -164,7 +165,19 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     size = max(abs(primal), abs(dual))
     vanishes = square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
-    return Machine(s * a + 0.0, intercept, rho, square, slack, primal, dual, gap, relative, solution.violation, vanishes)
+    return Machine(
+        coef=s * a + 0.0,  # no −0.0
+        intercept=intercept,
+        rho=rho,
+        square=square,
+        slack=slack,
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=relative,
+        violation=solution.violation,
+        vanishes=vanishes,
+    )
 
 
 def _level(values: Array, free: Array, below: Array, above: Array) -> float:
@@ -182,7 +195,8 @@ def _level(values: Array, free: Array, below: Array, above: Array) -> float:
 def kkt_violation(problem: DualProblem, alpha: Array, gradient: Array) -> float:
     """Return how far a point is from optimality: ``m(a) − M(a)`` as in LIBSVM, 0 if it is optimal."""
     E, up, worst = problem.signs * gradient, problem.signs > 0, 0.0
-    grow, fall = np.where(up, alpha < problem.upper, alpha > 0), np.where(up, alpha > 0, alpha < problem.upper)
+    more, less = alpha < problem.upper, alpha > 0
+    grow, fall = np.where(up, more, less), np.where(up, less, more)
     for group in (up, ~up) if problem.separate else (np.ones_like(up),):
         least = E[grow & group].min(initial=np.inf)
         worst = max(worst, float(E[fall & group].max(initial=-np.inf) - least))
@@ -273,7 +287,8 @@ class SupportMachines:
     def _short(self, number: int) -> bool:
         """Return whether a problem ran out of the steps for a mere aim before it reached the tolerance."""
         solution = self.solutions[number]
-        return solution.status == "max_iter" and solution.violation > self.tol and solution.steps < self.max_steps
+        left = solution.status == "max_iter" and solution.steps < self.max_steps
+        return left and solution.violation > self.tol
 
     def _worth_more(self, number: int, before: float) -> bool:
         """Return whether a problem's gap is too large, and fell enough in the last round."""

@@ -11,8 +11,8 @@ from separatrix.data.view import Array, DataView
 from separatrix.solvers._loop import Outcome
 from separatrix.solvers.svm import Machine
 
-#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and of
-#: the distance from 0 to the width.
+#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and
+#: of the distance from 0 to the width.
 _ROWS, _RATIO, _FAR = 4096, 1e3, 30
 
 
