@@ -37,6 +37,7 @@ PAGES = (
     "docs/logistic.md",
     "docs/perceptron.md",
     "docs/sgd.md",
+    "docs/svm.md",
 )
 MODULES = sorted(
     module.name

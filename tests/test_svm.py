@@ -6,7 +6,6 @@ import signal
 import threading
 
 import numpy as np
-import oracles_svm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from sklearn import svm
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
+import oracles_svm
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum
 from separatrix.models.one_class import OneClassSVM
@@ -150,8 +150,8 @@ def test_dual_objective_is_not_below_libsvms(C):
 def test_regression_agrees_with_libsvm(make):
     X, t = load_diabetes(return_X_y=True)
     peer = {"SVR": svm.SVR, "NuSVR": svm.NuSVR}[make.__name__]
-    for given in (dict(C=100.0), dict(kernel="linear", C=10.0), dict(kernel="poly", gamma=5.0, coef0=1.0)):
-        ours, theirs = make(tol=1e-6, **given).fit(X, t), peer(tol=1e-6, **given).fit(X, t)
+    for chosen in (dict(C=100.0), dict(kernel="linear", C=10.0), dict(kernel="poly", gamma=5.0, coef0=1.0)):
+        ours, theirs = make(tol=1e-6, **chosen).fit(X, t), peer(tol=1e-6, **chosen).fit(X, t)
         assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5, atol=1e-3)
         assert ours.certificate_.relative_gap < 1e-6
 
