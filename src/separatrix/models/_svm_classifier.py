@@ -160,18 +160,18 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         full = np.zeros((K - 1 if self._by_pairs else len(machines), n))
         pairs = combinations(range(K), 2) if self._by_pairs else ((row, row) for row in range(len(machines)))
         for (i, j), (rows, signs), machine, scale in zip(pairs, members, machines, scales, strict=True):
-            coef = machine.coef / scale
+            coef = machine.coef if scale == 1.0 else machine.coef / scale
             if self._by_pairs:
-                first = signs > 0
-                full[j - 1, rows[first]] = coef[first]
-                full[i, rows[~first]] = coef[~first]
+                first = int(np.count_nonzero(signs > 0))  # the samples of the first class come first
+                full[j - 1, rows[:first]] = coef[:first]
+                full[i, rows[first:]] = coef[first:]
             else:
                 full[i, rows] = coef
         support = np.flatnonzero(full.any(axis=0))
         owner = numbers[support]
         support = support[np.argsort(owner, kind="stable")]
         self._n_support = np.bincount(owner, minlength=K).astype(np.int32)
-        self._keep_support(samples, support, np.ascontiguousarray(full[:, support]), intercept)
+        self._keep_support(samples, support, full[:, support], intercept)
         norms = np.sqrt([max(machine.square, 0.0) for machine in machines]) / scales
         with np.errstate(divide="ignore"):
             self.margin_width_ = 2.0 / norms

@@ -148,12 +148,11 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     else:
         # With s = −1 a variable that grows moves s a down: its bounds change places.
         up = s > 0
-        below, above = np.where(up, full, empty), np.where(up, empty, full)
-        rho, intercept = 0.0, -_level(s * gradient, free, below, above)
+        rho, intercept = 0.0, -_level(s * gradient, free, (full == up) & ~free, (empty == up) & ~free)
     h = gradient + s * intercept - rho
     slack = np.maximum(-h, 0.0)
-    square = float(a @ (gradient - problem.linear))
-    dual = -0.5 * float(a @ (gradient + problem.linear))
+    products, constant = float(a @ gradient), float(a @ problem.linear)
+    square, dual = products - constant, -0.5 * (products + constant)
     if float(u.max(initial=0.0)) == np.inf:
         # A hard margin: the weights are stretched until no sample violates it.
         room = 1.0 - float(slack.max(initial=0.0))
@@ -163,7 +162,9 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
     size = max(abs(primal), abs(dual))
-    vanishes = square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
+    vanishes = square <= _CANCELLED * float(a.sum()) ** 2 * float(diag.max(initial=0.0))
+    if vanishes:
+        vanishes = square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
     return Machine(
         coef=s * a + 0.0,  # no −0.0
