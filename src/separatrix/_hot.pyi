@@ -252,6 +252,7 @@ class _Smo:
     violation: float
     worst_curvature: float
     status: int
+    most_steps: int
     tol: float
     def __init__(
         self,
