@@ -103,6 +103,18 @@ def test_far_pairs_do_not_underflow_to_nonsense():
     assert_allclose(K, RBF(10.0)(X), atol=1e-12)
 
 
+def test_samples_that_do_not_fit_packed(monkeypatch):
+    """They are packed part by part, and the values are the same."""
+    X = samples(1300, 3)
+    rows, coef = np.arange(0, 1300, 2), np.random.default_rng(0).normal(size=(650, 2))
+    expected = RBF(0.4)(X)
+    monkeypatch.setattr(KernelMatrix, "_fits", lambda self, precision: False)
+    matrix = KernelMatrix(RBF(0.4), view_of(X), cache_bytes=1e4)
+    assert_allclose(matrix.product(rows, coef), expected[:, rows] @ coef, atol=1e-11)
+    assert_allclose(matrix.product(rows, coef, rows + 1), expected[np.ix_(rows + 1, rows)] @ coef, atol=1e-11)
+    assert_allclose(matrix.block(rows, rows[:9]), expected[np.ix_(rows, rows[:9])], atol=1e-14)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_do_not_matter(threads):
     X = samples(700, 9)

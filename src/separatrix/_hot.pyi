@@ -295,6 +295,7 @@ class _Smo:
     violation: float
     worst_curvature: float
     status: int
+    most_steps: int
     tol: float
     def __init__(
         self,

@@ -146,6 +146,9 @@ struct Smo {
     }
 };
 
+// Features from which reading the panels costs more than rows that turn out not to be needed.
+constexpr std::int64_t GROUP_FEATURES = 64;
+
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -240,7 +243,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.used = self->used.data();
             s.fresh = S::fresh;
             s.owner = self;
-            s.group = !separate && self->capacity == points;
+            s.group = !separate && self->capacity == points && source && source->view.d >= GROUP_FEATURES;
             s.violation = std::numeric_limits<double>::infinity();
             s.tol = tol;
             s.most_steps = most_steps;
@@ -252,6 +255,8 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     smo.def_prop_ro("violation", [](const S& self) { return self.state.violation; });
     smo.def_prop_ro("worst_curvature", [](const S& self) { return self.state.worst_curvature; });
     smo.def_prop_ro("status", [](const S& self) { return self.state.status; });
+    smo.def_prop_rw("most_steps", [](const S& self) { return self.state.most_steps; },
+                    [](S& self, std::int64_t most) { self.state.most_steps = most; self.state.status = 0; });
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
                     [](S& self, double tol) { self.state.tol = tol; self.state.status = 0; });
     // Works through the problems, for some seconds at most; several threads may share a list.

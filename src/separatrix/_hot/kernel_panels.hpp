@@ -69,20 +69,21 @@ inline Values<T> exp2_of(Values<T> x) {
 // The kernel as a function of x·z.
 template <class T, Formula F>
 struct KernelOf {
-    const PanelData<T>& panels;
+    T coef0;
+    int power;
+    explicit KernelOf(const PanelData<T>& panels) : coef0(panels.coef0), power(panels.degree) {}
 
     Values<T> operator()(Values<T> dot, T left_half, const T* half) const {
         using R = Register<T>;
         if constexpr (F == Formula::rbf) {
             return exp2_of<T>(dot - (left_half + R::load(half)));
         } else if constexpr (F == Formula::polynomial) {
-            const auto x = dot + panels.coef0;
-            auto power = R::all(1), square = x;
-            for (int degree = panels.degree; degree; degree >>= 1, square *= square)
-                if (degree & 1) power *= square;
-            return power;
+            auto result = R::all(1), square = dot + coef0;
+            for (int degree = power; degree; degree >>= 1, square *= square)
+                if (degree & 1) result *= square;
+            return result;
         } else if constexpr (F == Formula::sigmoid) {
-            const auto x = dot + panels.coef0;
+            const auto x = dot + coef0;
             const auto size = x < R::all(0) ? -x : x;
             const auto z = exp2_of<T>(size * T(-2.8853900817779268));  // e^(−2|x|)
             const auto tanh = (T(1) - z) / (T(1) + z);
@@ -135,64 +136,88 @@ struct Left {
     }
 };
 
+// The loops below are unrolled so that sums stay in registers, and sinks are passed by value: what is stored
+// through a pointer might otherwise change them, as far as the compiler knows.
+
 // sink(row, panel, register, kernel values) for ROWS left rows and PANELS neighbouring panels.
 template <class T, int ROWS, int PANELS, class Kernel, class Sink>
 inline void dense_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
-                       const Kernel& kernel, Sink& sink) {
+                       const Kernel kernel, const Sink sink) {
     using R = Register<T>;
-    Values<T> sum[ROWS][PANELS][PANEL_REGISTERS] = {};
+    Values<T> sum[ROWS][PANELS][PANEL_REGISTERS];
     const std::int64_t d = left.d, size = d * PANEL<T>;
-    const T* x = left.x.data + row * d;
-    const T* z = panels.data + panel * size;
+    const T *x = left.x.data + row * d, *left_half = left.half.data + row;
+    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[r][p][k] = R::all(0);
     for (std::int64_t j = 0; j < d; ++j)
+#pragma GCC unroll 4
         for (int p = 0; p < PANELS; ++p) {
             Values<T> loaded[PANEL_REGISTERS];
+#pragma GCC unroll 3
             for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(z + p * size + j * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
             for (int r = 0; r < ROWS; ++r) {
                 const auto value = R::all(x[r * d + j]);
+#pragma GCC unroll 3
                 for (int k = 0; k < PANEL_REGISTERS; ++k) sum[r][p][k] += value * loaded[k];
             }
         }
+#pragma GCC unroll 4
     for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 4
         for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
             for (int k = 0; k < PANEL_REGISTERS; ++k)
-                sink(row + r, panel + p, k,
-                     kernel(sum[r][p][k], left.half.data[row + r], panels.half + (panel + p) * PANEL<T> + k * R::COUNT));
+                sink(row + r, panel + p, k, kernel(sum[r][p][k], left_half[r], half + p * PANEL<T> + k * R::COUNT));
 }
 
 template <class T, int PANELS, class Kernel, class Sink>
 inline void sparse_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
-                        const Kernel& kernel, Sink& sink) {
+                        const Kernel kernel, const Sink sink) {
     using R = Register<T>;
-    Values<T> sum[PANELS][PANEL_REGISTERS] = {};
+    Values<T> sum[PANELS][PANEL_REGISTERS];
     const std::int64_t size = left.d * PANEL<T>, end = left.begin.data[row + 1];
-    const T* z = panels.data + panel * size;
+    const T *x = left.x.data, left_half = left.half.data[row];
+    const std::int32_t* feature = left.feature.data;
+    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+#pragma GCC unroll 4
+    for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[p][k] = R::all(0);
     for (std::int64_t at = left.begin.data[row]; at < end; ++at) {
-        const auto value = R::all(left.x.data[at]);
-        const T* column = z + left.feature.data[at] * PANEL<T>;
+        const auto value = R::all(x[at]);
+        const T* column = z + feature[at] * PANEL<T>;
+#pragma GCC unroll 4
         for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
             for (int k = 0; k < PANEL_REGISTERS; ++k)
                 sum[p][k] += value * R::load(column + p * size + k * R::COUNT);
     }
+#pragma GCC unroll 4
     for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
         for (int k = 0; k < PANEL_REGISTERS; ++k)
-            sink(row, panel + p, k,
-                 kernel(sum[p][k], left.half.data[row], panels.half + (panel + p) * PANEL<T> + k * R::COUNT));
+            sink(row, panel + p, k, kernel(sum[p][k], left_half, half + p * PANEL<T> + k * R::COUNT));
 }
 
 // All left rows against PANELS neighbouring panels.
 template <class T, int PANELS, class Kernel, class Sink>
-inline void all_left(const Left<T>& left, const PanelData<T>& panels, std::int64_t panel, const Kernel& kernel,
-                     Sink& sink) {
+inline void all_left(const Left<T>& left, const PanelData<T>& panels, std::int64_t panel, const Kernel kernel,
+                     const Sink sink) {
+    const std::int64_t count = left.count, whole = left.sparse ? 0 : count / TILE_ROWS * TILE_ROWS;
     if (left.sparse) {
-        for (std::int64_t r = 0; r < left.count; ++r) sparse_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
+        for (std::int64_t r = 0; r < count; ++r) sparse_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
         return;
     }
-    const std::int64_t whole = left.count / TILE_ROWS * TILE_ROWS;
     for (int p = 0; p < PANELS; ++p)
         for (std::int64_t r = 0; r < whole; r += TILE_ROWS)
             dense_tile<T, TILE_ROWS, 1>(left, r, panels, panel + p, kernel, sink);
-    for (std::int64_t r = whole; r < left.count; ++r) dense_tile<T, 1, PANELS>(left, r, panels, panel, kernel, sink);
+    for (std::int64_t r = whole; r < count; ++r) dense_tile<T, 1, PANELS>(left, r, panels, panel, kernel, sink);
 }
 
 template <class T>
@@ -223,13 +248,13 @@ template <class T, class To>
 inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to) {
     using R = Register<T>;
     const std::int64_t n = panels.panels(), rest = panels.n % PANEL<T>;
-    auto sink = [&](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+    const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
         T* at = to(r) + p * PANEL<T> + k * R::COUNT;
         if (!rest || p + 1 < n) return R::store(at, v);
         for (int l = 0; l < R::COUNT && k * R::COUNT + l < rest; ++l) at[l] = v[l];
     };
     with_formula(panels, [&]<Formula F>() {
-        const KernelOf<T, F> kernel{panels};
+        const KernelOf<T, F> kernel(panels);
         std::int64_t p = 0;
         for (; p + 4 <= n; p += 4) all_left<T, 4>(left, panels, p, kernel, sink);
         for (; p < n; ++p) all_left<T, 1>(left, panels, p, kernel, sink);
@@ -242,7 +267,8 @@ void kernel_block(const PanelData<T>& from, const std::int64_t* rows, std::int64
     Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
     for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
         left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
-        store_rows(left, panels, [&](std::int64_t r) { return out + (first + r) * stride; });
+        T* const begin = out + first * stride;
+        store_rows(left, panels, [=](std::int64_t r) { return begin + r * stride; });
     }
 }
 
@@ -251,7 +277,7 @@ template <class T>
 void kernel_rows(const PanelData<T>& panels, const std::int64_t* rows, std::int64_t count, T* const* out) {
     Left<T> left(count, panels);
     left.read(panels, rows, count);
-    store_rows(left, panels, [&](std::int64_t r) { return out[r]; });
+    store_rows(left, panels, [=](std::int64_t r) { return out[r]; });
 }
 
 // Which columns have a coefficient among `count` rows, and those coefficients column by column.
@@ -283,13 +309,20 @@ template <class T, int ROWS>
 inline void coef_tile(const LeftCoef<T>& coef, std::int64_t first, std::int64_t count, const T* values, double* out,
                       std::int64_t lanes) {
     using R = Register<T>;
-    Values<T> sum[ROWS][PANEL_REGISTERS] = {};
+    Values<T> sum[ROWS][PANEL_REGISTERS];
     const T* c = coef.coef.data + first * LEFT_ROWS;
+#pragma GCC unroll 4
+    for (int q = 0; q < ROWS; ++q)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] = R::all(0);
     for (std::int64_t r = 0; r < count; ++r) {
         Values<T> loaded[PANEL_REGISTERS];
+#pragma GCC unroll 3
         for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(values + r * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
         for (int q = 0; q < ROWS; ++q) {
             const auto value = R::all(c[q * LEFT_ROWS + r]);
+#pragma GCC unroll 3
             for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] += value * loaded[k];
         }
     }
@@ -309,12 +342,7 @@ void kernel_product(const PanelData<T>& from, const std::int64_t* rows, std::int
     for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
         left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
         weights.read(coef + first * columns, left.count);
-        std::int64_t at = 0;  // the first panel of those in hand
-        auto sink = [&](std::int64_t r, std::int64_t p, int k, Values<T> v) {
-            R::store(values.data + ((p - at) * LEFT_ROWS + r) * PANEL<T> + k * R::COUNT, v);
-        };
-        const auto multiply = [&](std::int64_t p) {
-            const T* K = values.data + (p - at) * LEFT_ROWS * PANEL<T>;
+        const auto multiply = [&](std::int64_t p, const T* K) {
             const std::int64_t sample = p * PANEL<T>;
             const std::int64_t lanes = panels.n - sample < PANEL<T> ? panels.n - sample : PANEL<T>;
             double* to = out + sample * columns;
@@ -324,16 +352,17 @@ void kernel_product(const PanelData<T>& from, const std::int64_t* rows, std::int
             for (; c < weights.filled; ++c) coef_tile<T, 1>(weights, c, left.count, K, to, lanes);
         };
         with_formula(panels, [&]<Formula F>() {
-            const KernelOf<T, F> kernel{panels};
-            at = begin;
-            for (; at + GROUP <= end; at += GROUP) {
-                all_left<T, GROUP>(left, panels, at, kernel, sink);
-                for (int p = 0; p < GROUP; ++p) multiply(at + p);
-            }
-            for (; at < end; ++at) {
-                all_left<T, 1>(left, panels, at, kernel, sink);
-                multiply(at);
-            }
+            const KernelOf<T, F> kernel(panels);
+            const auto some = [&]<int PANELS>(std::int64_t at) {
+                T* const to = values.data;
+                all_left<T, PANELS>(left, panels, at, kernel, [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+                    R::store(to + ((p - at) * LEFT_ROWS + r) * PANEL<T> + k * R::COUNT, v);
+                });
+                for (int p = 0; p < PANELS; ++p) multiply(at + p, to + p * LEFT_ROWS * PANEL<T>);
+            };
+            std::int64_t at = begin;
+            for (; at + GROUP <= end; at += GROUP) some.template operator()<GROUP>(at);
+            for (; at < end; ++at) some.template operator()<1>(at);
         });
     }
 }

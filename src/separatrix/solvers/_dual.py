@@ -18,6 +18,11 @@ _NO_MARGIN = 1e-12
 _STATUS = ("running", "converged", "max_iter", "unbounded")
 
 
+def dot(a: Array, b: Array) -> float:
+    """Return ``a'b``, in this thread: BLAS would wake others for it, which costs more than the sum."""
+    return float(np.einsum("i,i->", a, b))
+
+
 @dataclass(frozen=True, eq=False)
 class DualProblem:
     """``min ½ a'Qa + p'a`` over ``0 ≤ a ≤ u``, ``s'a = s'start``; ``Q_ij = s_i s_j k(x_{r_i}, x_{r_j})``.
@@ -102,10 +107,9 @@ class Work:
 
     def panels(self, precision: Precision, points: Array | None = None) -> Any:
         """Return the packed samples of all points, or of some."""
-        panels = self.matrix.panels(precision)
-        if points is None:
-            return panels if self.everything else panels.take(self.points)
-        return panels.take(self.points[points])
+        if points is None and self.everything:
+            return self.matrix.panels(precision)
+        return self.matrix.panels(precision, self.points if points is None else self.points[points])
 
     def state(
         self,
@@ -206,7 +210,7 @@ class Work:
 
     def error(self, precision: Precision) -> float:
         """Return about how far E may be from exact."""
-        return self.matrix.error(precision) * float(np.sqrt(self.alpha @ self.alpha))
+        return self.matrix.error(precision) * float(np.sqrt(dot(self.alpha, self.alpha)))
 
     def read(self, alpha: Array, E: Array, violation: float) -> None:
         """Bring the solution up to date."""
@@ -232,7 +236,7 @@ class Work:
         if not np.isinf(self.upper).any():
             return False
         total = float(solution.alpha.sum())
-        square = float(solution.alpha @ (solution.gradient - self.problem.linear))
+        square = dot(solution.alpha, solution.gradient - self.problem.linear)
         scale = float(np.abs(self.diag).mean())
         return total > 0 and square <= _NO_MARGIN * scale * total * total
 

@@ -15,7 +15,7 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import Work
+from separatrix.solvers._dual import Work, dot
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
@@ -25,6 +25,8 @@ _SHARE = 0.1
 _START, _RAMP = 0.05, 0.01
 #: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
 _HUGE = 1e8
+#: Most points of that sample.
+_SAMPLE = 5000
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -165,11 +167,17 @@ class ActiveSet:
         work.matrix.entries += count * count
         return values
 
+    def _most(self) -> int:
+        """Return how many points a block may have."""
+        size = np.dtype(self.precision).itemsize
+        return int(min(_SAMPLE, np.sqrt(self.work.matrix.cache_bytes / 2 / size)))
+
     def _wants_start(self) -> bool:
         work = self.work
         return (
             self.max_steps < 0
             and work.points.size >= 2 * self.least
+            and self._most() >= self.least
             and bool(np.isfinite(work.upper).all())
             and work.matrix.native is not None
         )
@@ -181,7 +189,7 @@ class ActiveSet:
         for every variable on which side of the margin it is, and so whether its best value is 0 or u.
         """
         work, n = self.work, self.work.points.size
-        points = self._sample(max(self.least, n // 8))
+        points = self._sample(max(self.least, min(n // 8, self._most())))
         variables = points if work.copies == 1 else np.concatenate([points, points + n])
         linear, factor = work.linear, n / points.size
         start = self._spread(variables, factor)
@@ -190,7 +198,9 @@ class ActiveSet:
         local = np.tile(np.arange(points.size), work.copies)
         signs, values = work.signs[variables], self._block(points)
         weights = np.bincount(local, signs * start, points.size)
-        E = linear[variables] + (values @ weights.astype(values.dtype))[local]
+        E = linear[variables]
+        if start.any():
+            E = E + (values @ weights.astype(values.dtype))[local]
         state = work.state(
             self.precision,
             points=points,
@@ -207,7 +217,7 @@ class ActiveSet:
         weights = np.bincount(local, signs * state.alpha, points.size)
         score = linear + work.product(points, weights, self.precision)
         for group in work.groups():
-            s, total = work.signs[group], float(work.signs[group] @ work.alpha[group])
+            s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
             work.alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
         work.recompute(self.precision)
         yield
@@ -238,10 +248,10 @@ def at_bounds(signs: Array, score: Array, upper: Array, total: float, ramp: floa
 
     for _ in range(60):
         b = 0.5 * (low + high)
-        low, high = (b, high) if float(signs @ at(b)) < total else (low, b)
+        low, high = (b, high) if dot(signs, at(b)) < total else (low, b)
     alpha = at(high)
     # What rounding has left.
-    rest = total - float(signs @ alpha)
+    rest = total - dot(signs, alpha)
     j = int(np.argmax(np.where(signs * rest > 0, upper - alpha, alpha)))
     alpha[j] += signs[j] * rest
     return alpha

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import RBF, Kernel, Linear, Polynomial
@@ -138,21 +138,30 @@ class KernelMatrix:
         #: Kernel entries computed so far.
         self.entries = 0
         self._packs: dict[str, Any] = {}
+        self._half: float | None = None
         self.native: Native | None = None
-        if isinstance(samples, DenseView | CsrView):
-            # Both precisions of the packed samples must leave most of the budget to kernel rows.
-            if samples.shape[1] and n * samples.shape[1] * 12 <= max(cache_bytes, 1 << 24):
+        if isinstance(samples, DenseView | CsrView) and samples.shape[1]:
+            # Packed samples are dense: wide sparse ones that do not fit are better left to sparse products.
+            if not samples.sparse or self._fits("float32"):
                 self.native = native_of(kernel)
         if self.native is not None:
             self._packing = packing_of(self.native, samples)
         self.diag: Array = self._diagonal()
 
-    def panels(self, precision: Precision) -> Any:
-        """Return the packed samples, for kernels that are native."""
+    def _fits(self, precision: Precision) -> bool:
+        """Return whether all samples may be kept packed: half of the budget is for both precisions."""
+        size = self.shape[0] * self.samples.shape[1] * np.dtype(precision).itemsize
+        return bool(size <= max(self.cache_bytes / 4, 1 << 22))
+
+    def panels(self, precision: Precision, rows: Array | None = None) -> Any:
+        """Return samples packed for the compiled loops, all or some; only for kernels that are native."""
+        assert self.native is not None
+        if not self._fits(precision):
+            part = self.samples if rows is None else view_of(self.samples.take(rows))
+            return pack(self.native, part, self._packing, precision)
         if precision not in self._packs:
-            assert self.native is not None
             self._packs[precision] = pack(self.native, self.samples, self._packing, precision)
-        return self._packs[precision]
+        return self._packs[precision] if rows is None else self._packs[precision].take(rows)
 
     def _take(self, rows: Array) -> Any:
         take = getattr(self.samples, "take", None) or self.samples.read
@@ -179,7 +188,7 @@ class KernelMatrix:
             "sklearn.preprocessing.StandardScaler, or choose other kernel parameters."
         )
 
-    def _single(self, precision: Precision | None) -> Precision:
+    def _chosen(self, precision: Precision | None) -> Precision:
         return precision or self.precision or "float64"
 
     def error(self, precision: Precision) -> float:
@@ -189,17 +198,25 @@ class KernelMatrix:
             # What a kernel returns is exact by definition, up to the precision it is kept in.
             return eps * float(np.abs(self.diag).max(initial=0.0)) if precision == "float32" else 0.0
         if isinstance(self.kernel, RBF):
-            return eps * (1.0 + float(self.panels(precision).mean_half))
+            return eps * (1.0 + self._mean_half())
         return eps * (1 + self.native.degree) * float(np.abs(self.diag).max(initial=0.0))
+
+    def _mean_half(self) -> float:
+        """Return the mean of ``|x̂|²/2`` over some samples."""
+        if self._half is None:
+            some = np.arange(0, self.shape[0], max(1, self.shape[0] // _SAMPLE))
+            self._half = float(self.panels("float32", some).mean_half)
+        return self._half
 
     def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
         """Return the entries of the given rows and columns, as a new array."""
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
         self.entries += rows.size * columns.size
         if self.native is not None:
-            panels = self.panels(self._single(precision))
-            values = np.empty((rows.size, columns.size), dtype=self._single(precision))
-            panels.take(columns).block(panels, rows, values)
+            chosen = self._chosen(precision)
+            values = np.empty((rows.size, columns.size), dtype=chosen)
+            left = self.panels(chosen, rows)
+            self.panels(chosen, columns).block(left, np.arange(rows.size), values)
         elif self.precomputed:
             values = np.asarray(self._take(rows))[:, columns]
         else:
@@ -214,19 +231,35 @@ class KernelMatrix:
         """Return ``Σ_j k(x_t, x_rows_j) coef[j, :]`` for the targets (all samples if None), in float64."""
         rows = np.asarray(rows, dtype=np.int64)
         if self.native is not None:
-            panels = self.panels(self._single(precision))
-            into = panels if targets is None else panels.take(np.asarray(targets, dtype=np.int64))
-            n = self.shape[0] if targets is None else len(targets)
-            out = np.zeros((n, coef.shape[1]))
-            self.entries += n * rows.size
-            panel_product(into, n, panels, rows, np.ascontiguousarray(coef, dtype=np.float64), out)
-            return out
+            coef = np.ascontiguousarray(coef, dtype=np.float64)
+            return self._native_product(rows, coef, targets, self._chosen(precision))
         targets = np.arange(self.shape[0]) if targets is None else np.asarray(targets)
         out = np.zeros((targets.size, coef.shape[1]))
         step = max(1, _PIECE // max(1, rows.size))
         for begin in range(0, targets.size, step):
             piece = targets[begin : begin + step]
             out[begin : begin + step] = self.block(piece, rows) @ coef
+        return out
+
+    def _native_product(self, rows: Array, coef: Array, targets: Array | None, precision: Precision) -> Array:
+        n = self.shape[0] if targets is None else len(targets)
+        out = np.zeros((n, coef.shape[1]))
+        self.entries += n * rows.size
+        if self._fits(precision):
+            # The rows may be few or all: they are read where they are packed.
+            left = self.panels(precision)
+            into = left if targets is None else left.take(np.asarray(targets, dtype=np.int64))
+            panel_product(into, n, left, rows, coef, out)
+            return out
+        step = max(_SAMPLE, int(self.cache_bytes / 16 / (8 * self.samples.shape[1])))
+        for start in range(0, rows.size, step):
+            part = slice(start, start + step)
+            left = self.panels(precision, rows[part])
+            numbers = np.arange(rows[part].size)
+            for begin in range(0, n, step):
+                some = np.arange(begin, min(n, begin + step))
+                into = self.panels(precision, some if targets is None else np.asarray(targets)[some])
+                panel_product(into, some.size, left, numbers, coef[part], out[begin : begin + step])
         return out
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
-from separatrix.solvers._dual import DualProblem, DualSolution, State, Work
+from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.active_set import ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
@@ -83,13 +83,13 @@ class SequentialMinimal:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
         works = [Work(self.matrix, p, s) for p, s in zip(self.problems, self.solutions, strict=True)]
-        small = [work for work in works if work.problem.rows.size <= self.direct]
+        small = [work for work in works if self._is_small(work)]
         for _ in self._whole(small):
             yield self._step()
             if control.expired():
                 return
         for work in works:
-            if work.problem.rows.size <= self.direct:
+            if self._is_small(work):
                 continue
             rounds = ActiveSet(
                 work, precision=self.precision, tol=self.tol, max_steps=self.max_steps, least=self.active
@@ -100,26 +100,54 @@ class SequentialMinimal:
                     return
         yield self._step()
 
+    def _is_small(self, work: Work) -> bool:
+        size = work.points.size**2 * np.dtype(self.precision).itemsize
+        fits = self.matrix.native is not None or size <= self.matrix.cache_bytes / 2
+        return work.problem.rows.size <= self.direct and fits
+
     def _whole(self, works: list[Work]) -> Iterator[None]:
         """Solve problems with whole kernel rows, one in each thread."""
-        yield from self._converge(works, self.precision)
-        # Where kernel rows in single precision do not lead to the tolerance, double ones do.
-        yield from self._converge([work for work in works if work.solution.status == "running"], "float64")
+        for batch in self._batches(works):
+            yield from self._converge(batch, self.precision)
+            # Where kernel rows in single precision do not lead to the tolerance, double ones do.
+            rest = [work for work in batch if work.solution.status == "running"]
+            yield from self._converge(rest, "float64")
+
+    def _batches(self, works: list[Work]) -> Iterator[list[Work]]:
+        """Yield problems whose packed samples or kernel blocks are together small enough to be kept."""
+        batch: list[Work] = []
+        size = 0.0
+        for work in works:
+            n, d = work.points.size, work.points.size if self.matrix.native is None else self._features()
+            own = 0 if self.matrix.native and work.everything else n * d * np.dtype(self.precision).itemsize
+            if batch and size + own > self.matrix.cache_bytes / 4:
+                yield batch
+                batch, size = [], 0.0
+            batch.append(work)
+            size += own
+        if batch:
+            yield batch
+
+    def _features(self) -> int:
+        return int(self.matrix.samples.shape[1])
 
     def _converge(self, works: list[Work], precision: Precision) -> Iterator[None]:
+        """Solve problems, one in each thread, whose kernel rows have this precision."""
+        if not works:
+            return
+        tiny = sum(work.points.size for work in works) < _TINY
+        threads = 1 if tiny else min(len(works), thread_count(None))
         states = [
             work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
                 tol=self.tol,
                 max_steps=self.max_steps,
-                row_bytes=self.matrix.cache_bytes / 2,
+                row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
             for work in works
         ]
         running = list(zip(works, states, strict=True))
-        tiny = sum(work.points.size for work in works) < _TINY
-        threads = 1 if tiny else min(len(works), thread_count(None))
         while running:
             loops = [state.loop for _, state in running]
             for _ in in_threads(partial(_run, loops), threads):
@@ -175,7 +203,7 @@ class SequentialMinimal:
         done = all(s.status != "running" for s in self.solutions)
         violation = max((s.violation for s in self.solutions), default=0.0)
         dual = sum(
-            -0.5 * float(s.alpha @ (s.gradient + p.linear))
+            -0.5 * dot(s.alpha, s.gradient + p.linear)
             for p, s in zip(self.problems, self.solutions, strict=True)
         )
         record = {
