@@ -184,6 +184,8 @@ def _variance(X: Rows, weights: NDArray[Any] | None) -> float:
 
     A row of weight 2 counts as that row twice.
     """
+    if weights is None and not sparse.issparse(X) and X.size <= _BLOCK_NUMBERS:
+        return float(np.var(X, dtype=np.float64)) if X.size else 0.0
     s = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     count, absent = float(s.sum()) * X.shape[1], 0.0
     if sparse.issparse(X):

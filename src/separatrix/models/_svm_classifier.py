@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -154,8 +155,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
     def _keep_machines(self, samples: Any, numbers: Array, members: Any, solver: Solver) -> None:
         """Lay the machines' coefficients out as scikit-learn does, support vectors class by class."""
         machines = solver.machines
-        scales = np.array([self._scale(machine) for machine in machines])
-        intercept = np.array([machine.intercept for machine in machines]) / scales
+        scales = [self._scale(machine) for machine in machines]
+        intercept = np.array([m.intercept / scale for m, scale in zip(machines, scales, strict=True)])
         n, K = numbers.shape[0], len(self.classes_)
         full = np.zeros((K - 1 if self._by_pairs else len(machines), n))
         pairs = combinations(range(K), 2) if self._by_pairs else ((row, row) for row in range(len(machines)))
@@ -172,9 +173,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         support = support[np.argsort(owner, kind="stable")]
         self._n_support = np.bincount(owner, minlength=K).astype(np.int32)
         self._keep_support(samples, support, full[:, support], intercept)
-        norms = np.sqrt([max(machine.square, 0.0) for machine in machines]) / scales
-        with np.errstate(divide="ignore"):
-            self.margin_width_ = 2.0 / norms
+        norms = [sqrt(max(m.square, 0.0)) / scale for m, scale in zip(machines, scales, strict=True)]
+        self.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
         self.loo_bound_ = support.size / self._count
         self.n_iter_ = np.array([solution.steps for solution in solver.solutions], dtype=np.int32)
 

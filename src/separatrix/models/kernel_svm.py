@@ -213,7 +213,7 @@ class KernelSVM(IterativeEstimator):
 
     def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:
         """Keep the support vectors and their coefficients, of shape (rows, n_support)."""
-        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        if not np.isfinite(float(np.abs(coef).sum()) + float(intercept.sum())):
             raise ValueError(NOT_FINITE)
         self.support_ = support.astype(np.int32)
         if kind_of(self.kernel) == "matrix":
@@ -234,7 +234,7 @@ class KernelSVM(IterativeEstimator):
         """Return checked new samples."""
         if "support_" not in self.__dict__:
             check_is_fitted(self)
-        if int(np.sum(self._n_support)) != self.support_.shape[0]:
+        if sum(self._n_support.tolist()) != self.support_.shape[0]:
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return new_samples(self, self.kernel, X)
 

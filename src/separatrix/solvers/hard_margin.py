@@ -44,7 +44,7 @@ class HardMargins:
     """
 
     def __init__(self, matrix: KernelMatrix, problems: Sequence[DualProblem], *, tol: float) -> None:
-        self.problems, self.tol = list(problems), tol
+        self.matrix, self.problems, self.tol = matrix, list(problems), tol
         rows: Similarities = matrix
         if isinstance(matrix.kernel, Linear) and isinstance(matrix.samples, DenseView | CsrView):
             rows = LinearRows(matrix.samples)  # explicit vectors keep twice the digits
@@ -98,7 +98,7 @@ class HardMargins:
     def machines(self) -> list[Machine]:
         """Return what the present solutions mean."""
         pairs = zip(self.problems, self.solutions, strict=True)
-        return [machine(p, solution, np.zeros(p.rows.size)) for p, solution in pairs]
+        return [machine(p, solution, self.matrix.diag) for p, solution in pairs]
 
     @property
     def distances(self) -> list[float]:

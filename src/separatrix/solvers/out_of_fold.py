@@ -107,7 +107,7 @@ def out_of_fold_scores(
     solver = SequentialMinimal(matrix, subproblems, tol=tol, max_steps=max_steps)
     run(solver, Below(tol), max_iter=np.inf, max_time=max_time)
     for (number, held), left, solution in zip(parts, subproblems, solver.solutions, strict=True):
-        found = machine(left, solution, matrix.diag[left.rows])
+        found = machine(left, solution, matrix.diag)
         used = np.flatnonzero(found.coef)
         targets = problems[number].rows[held]
         sums = matrix.product(left.rows[used], found.coef[used, None], targets)[:, 0]

@@ -96,7 +96,7 @@ def _poured(upper: Array, total: float) -> Array:
     return np.clip(total - before, 0.0, upper)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Machine:
     """One solved problem: ``f(x) = Σ coef_i k(x_i, x) + intercept``, and what is proven of it.
 
@@ -136,7 +136,7 @@ class Machine:
 def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machine:
     """Return what a dual point means; computed in double from the point itself.
 
-    ``diag`` are the kernel values ``k(x_i, x_i)`` of the problem's variables.
+    ``diag`` are the kernel values ``k(x_i, x_i)`` of all samples.
     """
     a, s, u, gradient = solution.alpha, problem.signs, problem.upper, solution.gradient
     empty, full = a <= 0, a >= u
@@ -153,7 +153,7 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     slack = np.maximum(-h, 0.0)
     products, constant = float(a @ gradient), float(a @ problem.linear)
     square, dual = products - constant, -0.5 * (products + constant)
-    if float(u.max(initial=0.0)) == np.inf:
+    if u.size and u[0] == np.inf:
         # A hard margin: the weights are stretched until no sample violates it.
         room = 1.0 - float(slack.max(initial=0.0))
         primal = 0.5 * square / room**2 if room > 0 and np.all(problem.linear == -1.0) else np.inf
@@ -162,9 +162,8 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         gap = float(a @ h) + float(u @ slack)
         primal = dual + gap
     size = max(abs(primal), abs(dual))
-    vanishes = square <= _CANCELLED * float(a.sum()) ** 2 * float(diag.max(initial=0.0))
-    if vanishes:
-        vanishes = square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag))) ** 2
+    # Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
+    vanishes = constant == 0 and square <= _CANCELLED * float(a @ np.sqrt(np.abs(diag[problem.rows]))) ** 2
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
     return Machine(
         coef=s * a + 0.0,  # no −0.0
@@ -186,8 +185,9 @@ def _level(values: Array, free: Array, below: Array, above: Array) -> float:
 
     ``below`` are the variables whose values bound the level from below, ``above`` from above.
     """
-    if free.any():
-        return float(values[free].mean())
+    inner = values[free]
+    if inner.size:
+        return float(inner.sum()) / inner.size
     ends = (float(values[below].max(initial=-np.inf)), float(values[above].min(initial=np.inf)))
     finite = [end for end in ends if np.isfinite(end)]
     return sum(finite) / len(finite) if finite else 0.0
@@ -250,7 +250,7 @@ class SupportMachines:
         """Return what the present solutions mean."""
         if self._machines is None:
             pairs = zip(self.problems, self.solutions, strict=True)
-            self._machines = [machine(p, solution, self.matrix.diag[p.rows]) for p, solution in pairs]
+            self._machines = [machine(p, solution, self.matrix.diag) for p, solution in pairs]
         return self._machines
 
     def steps(self, control: Control) -> Iterator[Step]:
@@ -259,10 +259,10 @@ class SupportMachines:
         for _ in range(_ROUNDS):
             finished = None
             for step in self._solver.steps(control):
-                self._collect()
                 finished, step.finished = step.finished, None
                 if finished is not None:
                     break
+                self._collect()
                 yield step
             self._collect()
             if finished is None:  # told to stop
@@ -282,7 +282,7 @@ class SupportMachines:
 
     def _collect(self) -> None:
         for number, solution, done in zip(self._open, self._solver.solutions, self._done, strict=True):
-            self.solutions[number] = replace(solution, steps=solution.steps + done)
+            self.solutions[number] = replace(solution, steps=solution.steps + done) if done else solution
         self._machines = None
 
     def _short(self, number: int) -> bool:
