@@ -32,11 +32,13 @@ PAGES = (
     "docs/architecture.md",
     "docs/gaussian.md",
     "docs/generative-vs-discriminative.md",
+    "docs/kernels.md",
     "docs/least-squares.md",
     "docs/logistic.md",
     "docs/neighbors.md",
     "docs/perceptron.md",
     "docs/sgd.md",
+    "docs/svm.md",
 )
 MODULES = sorted(
     module.name

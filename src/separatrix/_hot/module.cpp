@@ -138,6 +138,9 @@ NB_MODULE(_hot, m) {
     bind_sgd(m);
     bind_sweep(m);
     bind_coordinate(m);
+    bind_crammer_singer(m);
     bind_softmax_dual(m);
     bind_neighbors(m);
+    bind_smo(m);
+    bind_strings(m);
 }

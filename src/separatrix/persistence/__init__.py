@@ -206,8 +206,10 @@ def _rows(array: Any, name: str) -> int:
 
 def _check_shapes(model: Any) -> None:
     """Refuse arrays that do not fit together: compiled code trusts their lengths."""
-    features = int(model.n_features_in_)
-    for name in ("coef_", "support_vectors_", "class_coef_"):
+    # Texts have no features; string kernels check what they get themselves.
+    texts = getattr(getattr(model, "kernel_", None), "samples", "vectors") == "texts"
+    features = 0 if texts else int(model.n_features_in_)
+    for name in () if texts else ("coef_", "support_vectors_", "class_coef_"):
         # RidgeClassifier keeps the weights of two classes as one row, as scikit-learn does.
         if hasattr(model, name) and np.shape(getattr(model, name))[-1:] != (features,):
             raise ModelFileError(f"{name} does not have {features} columns")
