@@ -9,6 +9,7 @@ struct KernelSet;
 
 const KernelSet& chosen_kernels();
 
+void bind_box_dual(nanobind::module_& m);
 void bind_coordinate(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);
