@@ -50,7 +50,7 @@ public:
             }
             const auto row = pairs_of(rows, visits.row(at));
             const double gain = padded == 1 ? visit_single(i, row) : visit(i, row);
-            // Samples without use rest longer each time: the high bits say how long.
+            // Samples without use (their step is not worth its cost) rest longer each time: the high bits say how long.
             const int before = sleep >> 4;
             const int rest = gain > state.negligible ? 0 : before < LONGEST_REST ? before + 1 : before;
             sleep = static_cast<std::uint8_t>(rest << 4 | (rest > 1 ? rest - 1 : 0));
@@ -79,13 +79,12 @@ private:
             z = B::lower(z, B::all(U) * B::load(state.high + own + k));
             const V s = z - old;
             gains -= s * (g + S(0.5) * h * s) + eps * (magnitude(z) - magnitude(old));
-            B::store(v + k, z);
+            B::store(score + k, z);
             B::store(step + k, s);
         }
         const double gain = B::sum(gains);
-        bool moved = false;
-        for (std::int64_t k = 0; k < padded; ++k) moved |= step[k] != S(0);
-        if (!moved) return 0;
+        if (!(gain > state.negligible)) return 0;
+        for (std::int64_t k = 0; k < padded; k += B::WIDTH) B::store(v + k, B::load(score + k));
         add_outer(row, step, padded, state.weights, 0, padded);
         const V constant = B::all(static_cast<S>(state.constant));
         for (std::int64_t k = 0; k < padded; k += B::WIDTH)
@@ -104,13 +103,14 @@ private:
         z = z > threshold ? z - threshold : z < -threshold ? z + threshold : 0.0;
         const double low = U * state.low[own], high = U * state.high[own];
         z = z < low ? low : z > high ? high : z;
+        const double s = static_cast<S>(z) - old;
+        const double sizes = (z < 0 ? -z : z) - (old < 0 ? -old : old);
+        const double gain = -s * (g + 0.5 * h * s) - state.epsilon * sizes;
+        if (!(gain > state.negligible)) return 0;
         state.v[i] = static_cast<S>(z);
-        const double s = state.v[i] - old;
-        if (s == 0) return 0;
         add_single(row, static_cast<S>(s), state.weights);
         state.offsets[0] += static_cast<S>(state.constant * s);
-        const double sizes = (z < 0 ? -z : z) - (old < 0 ? -old : old);
-        return -s * (g + 0.5 * h * s) - state.epsilon * sizes;
+        return gain;
     }
 
     static V magnitude(const V& x) { return B::upper(x, -x); }

@@ -19,14 +19,19 @@ from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.certificate import Certificate
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import in_threads, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Outcome
+from separatrix.solvers._softmax_gap import row_arguments
 
 LOSS_NAMES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
 """The losses whose dual is a box."""
+
+#: Columns whose double precision weights fill a cache line.
+_LINE = 8
 
 
 class BoxDual:
@@ -78,19 +83,19 @@ class BoxDual:
             return None
         return np.ascontiguousarray(self.problem.codes[:, columns].T[:, self.problem.classes])
 
-    def primal(self, coef: Array, intercept: Array, losses: Array) -> Array:
-        """Return the objective of each column from its weights and the sum of its losses."""
-        value = 0.5 * np.einsum("kj,kj->k", coef, coef) + losses
+    def primal(self, squares: Array, intercept: Array, losses: Array) -> Array:
+        """Return the objective of each column from ``‖w‖²``, its intercept and the sum of its losses."""
+        value = 0.5 * squares + losses
         if self.square > 0:
             value += 0.5 * np.square(intercept) / self.square
         return np.asarray(value)
 
-    def bound(self, linear: Array, square: Array, products: Array, sums: Array) -> Array:
+    def bound(self, linear: Array, square: Array, squares: Array, sums: Array) -> Array:
         """Return the best bound of each column for a multiple ``τ ≤ 1`` of its dual variables.
 
-        From the sums ``Σ v t − ε|v|``, ``½ Σ δ v²`` and ``Σ v`` and the products ``Σ v x``.
+        From the sums ``Σ v t − ε|v|``, ``½ Σ δ v²`` and ``Σ v`` and from ``‖Σ v x‖²``.
         """
-        quadratic = 0.5 * np.einsum("kj,kj->k", products, products) + 0.5 * self.square * np.square(sums)
+        quadratic = 0.5 * squares + 0.5 * self.square * np.square(sums)
         if self.squared:
             quadratic = quadratic + square
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -113,47 +118,30 @@ class BoxDual:
 
     def evaluate(self, coef: Array, intercept: Array, V: Array) -> Evaluation:
         """Return what weights and dual variables (columns, n) achieve and prove, in double precision."""
-        W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+        b = np.asarray(intercept, dtype=np.float64)
         V = self.balance(np.asarray(V, dtype=np.float64))
-        K, d = W.shape
-        problem, loss = self.problem, self.problem.loss
-        short = max(1, BLOCK_BYTES // (8 * K))
-
-        def piece(total: Array, rows: slice, block: Any) -> None:
-            f = np.asarray(block @ W.T) + b
-            U = self.upper[rows]
-            if self.numbers is not None:
-                values = loss.value(f - self.numbers[rows][:, None])
+        K = self.columns
+        # Rows of sparse data look up the weights of a cache line of columns at a time.
+        width = _LINE if self.view.sparse else K
+        groups = [np.arange(k, min(k + width, K)) for k in range(0, K, width)]
+        with single_threaded(self.view.shape[0] * coef.size):
+            parts = list(in_threads(lambda g: _Judged(self, groups[g], coef, b, V), len(groups)))
+        mistakes = None
+        if self.numbers is None:
+            if self.problem.largest_wins:
+                best = np.stack([part.best for part in parts]).argmax(axis=0)
+                winner = np.take_along_axis(np.stack([part.winner for part in parts]), best[None], axis=0)[0]
+                wrong = winner != self.problem.classes
             else:
-                y = problem.codes[problem.classes[rows]]
-                values = np.where(y != 0, loss.value(y * f), 0.0)
-                total[-1] += U @ self._wrong(f, y, problem.classes[rows])
-            total[K * d : K * d + K] += U @ values
-            total[: K * d] += np.asarray(V[:, rows] @ block).ravel()
-
-        def add(total: Array, rows: slice, block: Any) -> Array:
-            for begin in range(0, block.shape[0], short):
-                end = min(begin + short, block.shape[0])
-                part = block if end - begin == block.shape[0] else block[begin:end]
-                piece(total, slice(rows.start + begin, rows.start + end), part)
-            return total
-
-        size = K * d + K + 1
-        with single_threaded(self.view.shape[0] * W.size):
-            total = self.view.fold(lambda: np.zeros(size), add, 8 * size)
-        products = total[: K * d].reshape(K, d)
+                wrong = np.any([part.wrong for part in parts], axis=0)
+            mistakes = float(self.upper @ wrong) / self.C
+        norms, losses, squares = np.concatenate([[part.norms, part.losses, part.squares] for part in parts], axis=1)
         return Evaluation(
-            self.primal(W, b, total[K * d : K * d + K]),
-            self.bound(*self.sums(V), products, V.sum(axis=1)),
-            float(np.abs(W - products).max(initial=0.0)),
-            None if self.numbers is not None else float(total[-1]) / self.C,
+            self.primal(norms, b, losses),
+            self.bound(*self.sums(V), squares, V.sum(axis=1)),
+            max(part.violation for part in parts),
+            mistakes,
         )
-
-    def _wrong(self, f: Array, y: Array, classes: Array) -> Array:
-        """Return for each sample whether its decision is wrong."""
-        if self.problem.largest_wins:
-            return f.argmax(axis=1) != classes
-        return np.any((y != 0) & ((f >= 0) != (y > 0)), axis=1)
 
     def sums(self, V: Array) -> tuple[Array, Array]:
         """Return ``Σ v t − ε|v|`` and ``½ Σ δ v²`` of each column."""
@@ -165,14 +153,13 @@ class BoxDual:
             return V @ self.numbers - self.epsilon * np.abs(V).sum(axis=1), square
         return np.abs(V).sum(axis=1), square  # v has the sign of t = ±1
 
-    def best_intercept(self, F: Array) -> Array:
-        """Return the constant that is best added to the scores (columns, n) of a free intercept.
+    def best_intercept(self, F: Array, columns: Array) -> Array:
+        """Return the constant that is best added to the scores of these columns, (columns, n).
 
         The derivative of the losses in it rises; bisection finds where it changes its sign.
         """
         loss, reach = self.problem.loss, float(np.abs(F).max(initial=0.0)) + 1.0
-        every = np.arange(F.shape[0])
-        codes = self.codes(every)
+        codes = self.codes(columns)
         if self.numbers is not None:
             reach += float(np.abs(self.numbers).max(initial=0.0))
         low, high = np.full(F.shape[0], -reach), np.full(F.shape[0], reach)
@@ -185,6 +172,62 @@ class BoxDual:
                 slope = (codes * loss.slope(codes * f)) @ self.upper
             low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
         return np.asarray(0.5 * (low + high))
+
+
+class _Judged:
+    """Losses, ``‖w‖²``, ``‖Σ v x‖²`` and decisions of some columns, in one reading of the data."""
+
+    def __init__(self, dual: BoxDual, own: Array, W: Array, b: Array, V: Array) -> None:
+        self.dual, self.own, self.V = dual, own, V
+        n, d = dual.view.shape
+        self.count, self.padded = own.shape[0], 1 if own.shape[0] == 1 else -(-own.shape[0] // 8) * 8
+        self.b = b[own]
+        self.best, self.winner, self.wrong = np.zeros(n), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=bool)
+        width = self.padded if dual.view.sparse else self.count
+        self.by_feature = np.zeros((d, width))
+        self.by_feature[:, : self.count] = W[own].T
+        size = (d + 1) * width
+        total = dual.view.fold(lambda: np.zeros(size), self._add, 8 * size).reshape(d + 1, width)
+        self.losses = total[d, : self.count]
+        products, weights = total[:d], self.by_feature
+        self.squares = np.einsum("jk,jk->k", products, products)[: self.count]
+        self.norms = np.einsum("jk,jk->k", weights, weights)[: self.count]
+        products -= weights
+        self.violation = max(float(products.max(initial=0.0)), -float(products.min(initial=0.0)))
+
+    def _add(self, total: Array, rows: slice, block: Any) -> Array:
+        # So few rows at a time that their scores stay within a block's bytes, too.
+        short = max(1, BLOCK_BYTES // (8 * self.by_feature.shape[1]))
+        for begin in range(0, block.shape[0], short):
+            end = min(begin + short, block.shape[0])
+            part = block if end - begin == block.shape[0] else block[begin:end]
+            self._piece(total.reshape(-1, self.by_feature.shape[1]), slice(rows.start + begin, rows.start + end), part)
+        return total
+
+    def _piece(self, total: Array, rows: slice, block: Any) -> None:
+        dual, m = self.dual, self.count
+        count, (d, width) = block.shape[0], self.by_feature.shape
+        if dual.view.sparse:
+            arguments = row_arguments(block)
+            scores, R = np.empty((count, width)), np.zeros((count, width))
+            R[:, :m] = self.V[self.own, rows].T
+            _hot.padded_scores(*arguments, self.by_feature, scores)
+            _hot.add_padded_transposed(*arguments, R, 0, width, total[:d])
+        else:
+            scores = block @ self.by_feature
+            total[:d] += (self.V[self.own, rows] @ block).T
+        f = scores[:, :m] + self.b
+        U, problem = dual.upper[rows], dual.problem
+        if dual.numbers is not None:
+            total[d, :m] += U @ problem.loss.value(f - dual.numbers[rows][:, None])
+            return
+        y = problem.codes[:, self.own][problem.classes[rows]]
+        total[d, :m] += U @ np.where(y != 0, problem.loss.value(y * f), 0.0)
+        if problem.largest_wins:
+            winner = f.argmax(axis=1)
+            self.winner[rows], self.best[rows] = self.own[winner], f[np.arange(count), winner]
+        else:
+            self.wrong[rows] = np.any((y != 0) & ((f >= 0) != (y > 0)), axis=1)
 
 
 @dataclass

@@ -343,8 +343,10 @@ class _Columns:
         self.products[columns] = self.transposed(self.V[columns])
         self.sums[columns] = self.V[columns].sum(axis=1)
         dual = self.dual
-        self.primal = dual.primal(self.W, self.b, self.losses)
-        bound = dual.bound(self.linear, self.squares, self.products, self.sums)
+        norms = np.einsum("kj,kj->k", self.W, self.W)
+        self.primal = dual.primal(norms, self.b, self.losses)
+        squares = np.einsum("kj,kj->k", self.products, self.products)
+        bound = dual.bound(self.linear, self.squares, squares, self.sums)
         self.gap = np.maximum(self.primal - bound, 0.0)
         self.gradient = self.W - self.products
         self.slope = (self.curve * self.b - self.sums) if self.intercepts else np.zeros_like(self.b)
