@@ -41,12 +41,16 @@ from separatrix.solvers._loop import Control, Outcome, Step
 _CHUNK = 1 << 16
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
-#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it, and its largest value.
-_RHO, _GROWTH, _STEEPEST = 0.5, 10.0, 1e9
+#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, its largest value.
+_RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
+#: How short a step shows that the kink is too narrow.
+_SHORT = 0.02
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
 _SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 20, 8
 #: Tolerances from here on are reached with single precision products of single precision data.
 _SINGLE_TOL = 1e-5
+#: Free samples per feature below which their inner products are used instead of the Hessian.
+_WIDE = 0.7
 #: Newton steps without progress after which rounding is blamed.
 _PATIENCE = 8
 
@@ -192,7 +196,8 @@ class _Columns:
         self.V0: Array | None = None
         self.rho = np.full(K, 2.0 if dual.squared else _RHO)
         if before is not None and not dual.squared:
-            self.rho = np.maximum(before.rho / _GROWTH, _RHO)
+            self.rho = before.rho.copy()
+        self.growth, self.inner = np.full(K, _GROWTH), np.zeros(K, dtype=int)
         self.primal = self.gap = np.full(K, np.inf)
         self.least, self.idle = np.full(K, np.inf), np.zeros(K, dtype=int)
         self.intercepts = dual.free or dual.square > 0
@@ -324,7 +329,12 @@ class _Columns:
                 if self.V0 is None:
                     self.V0 = np.zeros_like(self.V)
                 self.V0[chosen] = self.V[chosen]
-                self.rho[chosen] = np.minimum(self.rho[chosen] * _GROWTH, _STEEPEST)
+                # The easier the last smoothed problem was, the more the kink narrows in the next.
+                taken = self.inner[chosen]
+                change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
+                self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
+                self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], _STEEPEST)
+                self.inner[chosen] = 0
                 self._judge(chosen)
                 waiting = self.gap > self.tol * self.primal
         better = self.gap < 0.9 * self.least
@@ -364,10 +374,9 @@ class _Columns:
         columns = np.flatnonzero(active)
         P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
         for i, k in enumerate(columns):
-            H = self.gram(int(k))
-            right = -np.append(self.gradient[k], self.slope[k]) if self.intercepts else -self.gradient[k]
-            move = _solve(H, right)
-            P[i], p[i] = (move[:-1], move[-1]) if self.intercepts else (move, 0.0)
+            free = np.flatnonzero(self.inside[k])
+            wide = free.shape[0] < _WIDE * self.view.shape[1]
+            P[i], p[i] = self._among_samples(int(k), free) if wide else self._among_features(int(k))
         Q = self.Q[: columns.shape[0]]
         self.scores(P, p, Q)
 
@@ -376,11 +385,48 @@ class _Columns:
             return self._search(k, P[i], float(p[i]), Q[i])
 
         t = np.array(self._each(search, np.arange(columns.shape[0])))
+        if not self.dual.squared:
+            self.inner[columns] += 1
+            # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
+            short = columns[t < _SHORT]
+            self.rho[short] /= 0.5 * self.growth[short] + 1.0
+            self.growth[short] = _LEAST_GROWTH
         self.W[columns] += t[:, None] * P
         self.b[columns] += t * p
         Q *= t[:, None]
         self.F[columns] += Q
         self.fresh[columns] = True
+
+    def _among_features(self, k: int) -> tuple[Array, float]:
+        """Return the Newton step of column ``k`` from its Hessian."""
+        right = -np.append(self.gradient[k], self.slope[k]) if self.intercepts else -self.gradient[k]
+        move = _solver_of(self.gram(k))(right)
+        return (move[:-1], float(move[-1])) if self.intercepts else (move, 0.0)
+
+    def _among_samples(self, k: int, free: Array) -> tuple[Array, float]:
+        r"""Return the same step from the inner products of the free samples, where these are few.
+
+        With ``λ = S (A p + q)``, ``A`` the free samples and ``S`` their σ, the step (p, q) solves
+        ``p = −∇_w − Aᵀλ`` and ``(S⁻¹ + A Aᵀ) λ = q − A ∇_w``, ``Σ λ + q/γ² = −∇_b``.
+        """
+        g, slope = self.gradient[k], self.slope[k]
+        if not free.shape[0]:
+            # Nothing bends a free intercept: the line search finds how far it goes.
+            curve = self.curve or 1e-3 * self.rho[k] * float(self.upper.sum())
+            return -g, -slope / curve if self.intercepts else 0.0
+        A = self.view.take(free)
+        A = A.astype(self.dtype) if A.dtype != self.dtype else A
+        M = A @ A.T
+        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M, dtype=np.float64)
+        M[np.diag_indices_from(M)] += 1.0 / (self.rho[k] * self.upper[free])
+        solve = _solver_of(M)
+        right = solve(np.asarray(A @ g, dtype=np.float64))
+        q = 0.0
+        if self.intercepts:
+            ones = solve(np.ones(free.shape[0]))
+            q = float((right.sum() - slope) / (ones.sum() + self.curve))
+            right = right - q * ones
+        return np.asarray(A.T @ right, dtype=np.float64) - g, q
 
     def _search(self, k: int, p: Array, q: float, change: Array) -> float:
         """Return how far to go: where the objective's slope along the step, which rises, is about 0."""
@@ -405,8 +451,8 @@ class _Columns:
         coef[self.own], intercept[self.own], V[self.own] = self.W, self.b, self.V
 
 
-def _solve(H: Array, right: Array) -> Array:
-    """Return ``H⁻¹ right`` for a positive definite matrix, scaled to unit diagonal."""
+def _solver_of(H: Array) -> Callable[[Array], Array]:
+    """Return what multiplies by the inverse of a positive definite matrix, scaled to unit diagonal."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-300))
     H *= scale[:, None]
     H *= scale
@@ -415,5 +461,5 @@ def _solve(H: Array, right: Array) -> Array:
         H[every, every] = 1.0 + ridge
         factor, info = linalg.lapack.dpotrf(H, lower=1, clean=0)
         if info == 0:
-            return np.asarray(scale * linalg.lapack.dpotrs(factor, scale * right, lower=1)[0])
+            return lambda right: np.asarray(scale * linalg.lapack.dpotrs(factor, scale * right, lower=1)[0])
         ridge = max(1e-14, 100.0 * ridge)
