@@ -59,6 +59,8 @@ class BoxCoordinate:
         Relative duality gap to reach.
     seed : int
         Where the random orders start.
+    newton : bool
+        Whether Newton's method may finish what is slow.
 
     Examples
     --------
@@ -85,7 +87,9 @@ class BoxCoordinate:
         intercept: Array,
         tol: float,
         seed: int,
+        newton: bool = False,
     ) -> None:
+        self.newton = newton
         self.view = in_memory(problem.view, "dual coordinate descent")
         self.problem, self.tol = problem, float(tol)
         self.dual = BoxDual(problem, C, scaling)
