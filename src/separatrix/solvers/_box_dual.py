@@ -65,7 +65,7 @@ class BoxDual:
         name = problem.loss.name
         if name not in LOSS_NAMES:
             raise ValueError(f"the box dual needs one of the losses {', '.join(LOSS_NAMES)}; got {name!r}.")
-        self.problem, self.view, self.C = problem, problem.view, float(C)
+        self.problem, self.view, self.C, self.scaling = problem, problem.view, float(C), scaling
         weights = problem.weights
         n = self.view.shape[0]
         self.upper = np.full(n, self.C) if weights is None else self.C * weights

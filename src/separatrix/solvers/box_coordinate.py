@@ -13,7 +13,7 @@ which the intercept follows every step, and after each epoch the multiplier move
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from separatrix.solvers._order import Visits
 from separatrix.solvers._rows import chunks, in_memory
 from separatrix.solvers._softmax_gap import row_arguments
 
+if TYPE_CHECKING:
+    from separatrix.solvers.semismooth_newton import SemismoothNewton
+
 #: Bytes of the weights of one feature: a cache line.
 _LINE = 128
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
@@ -37,6 +40,10 @@ _NEGLIGIBLE = 0.03
 _CHUNK_WORK = 4 << 20
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
+#: Epochs after which, and so many more to come, coordinate descent counts as slow.
+_EPOCHS, _SLOW = 30, 60
+#: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
+_SLOPE = 5.0
 #: Checks without a better gap after which single precision, or the fit, is given up.
 _PATIENCE = 3
 
@@ -103,7 +110,29 @@ class BoxCoordinate:
         self.norms = norms + self.constant
         stiffness = float((self.dual.upper * self.norms).max(initial=0.0))
         self.single = tol >= _SINGLE_TOL and (self.dual.squared or stiffness < _SINGLE_STIFFNESS)
+        self.primal, self.gap = np.zeros(problem.columns), np.full(problem.columns, np.inf)
+        self.newton_solver: SemismoothNewton | None = None
         self.groups = self._grouped()
+        if self.coef.any():
+            self._start()
+
+    def _start(self) -> None:
+        """Take over given weights as far as the dual can express them."""
+        dual, every = self.dual, np.arange(self.problem.columns)
+        F = self.view.scores(self.coef, self.intercept).T.astype(np.float64)
+        codes = dual.codes(every)
+        short = dual.numbers - F if codes is None else codes - F
+        short = np.sign(short) * np.maximum(np.abs(short) - dual.epsilon, 0.0)
+        V = 2.0 * short if dual.squared else np.clip(_SLOPE * short, -1.0, 1.0)
+        if codes is not None:
+            V = np.where(codes * V > 0, V, 0.0)
+        V *= dual.upper
+        # v is right at an optimum, and C'/C times as large at that of another C'.
+        G = self.view.transposed(V.T.astype(self.view.dtype)).T
+        wanted, square = np.einsum("kj,kj->k", self.coef, G), np.einsum("kj,kj->k", G, G)
+        theta = np.clip(np.divide(wanted, square, out=np.zeros_like(wanted), where=square > 0), 0.0, 1.0)
+        for group in self.groups:
+            group.take_over(theta[group.own, None] * V[group.own])
 
     def _grouped(self) -> list[_Group]:
         dtype = np.dtype(np.float32 if self.single else np.float64)
@@ -115,36 +144,66 @@ class BoxCoordinate:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last computed relative gap."""
         epoch = 0
-        primal, gap = np.zeros(self.problem.columns), np.full(self.problem.columns, np.inf)
         while True:
             awake = [group for group in self.groups if not group.done]
             for _ in in_threads(lambda i: awake[i].epoch(control), len(awake)):  # noqa: B023
                 pass
             epoch += 1
             for group in awake:
-                primal[group.own], gap[group.own] = group.primal, group.gap
-            stopped = control.reason() is not None
-            total = float(primal.sum())
-            measure = float(gap.sum()) / total if np.all(np.isfinite(gap)) and total > 0 else np.inf
-            if all(group.done for group in self.groups):
-                measure = min(measure, self.tol) if not any(group.stuck for group in self.groups) else measure
-            gain = sum(float(group.tally[0]) for group in awake)
+                self.primal[group.own], self.gap[group.own] = group.primal, group.gap
+            measure = self._measure()
+            done = all(group.done for group in self.groups)
+            stuck = done and any(group.stuck for group in self.groups)
+            if done and not stuck:
+                measure = min(measure, self.tol)
             known = np.isfinite(measure)
             record = {
                 "epoch": epoch,
-                "gain": gain,
-                "objective": total if known else None,
+                "gain": sum(float(group.tally[0]) for group in awake),
+                "objective": float(self.primal.sum()) if known else None,
                 "relative_gap": measure if known else None,
             }
-            finished = None
-            if all(group.done for group in self.groups) and measure > self.tol:
-                if self.single:
-                    self._promote()
-                else:
-                    finished = "max_iter"
+            finished = "max_iter" if stuck and not self.single and measure > self.tol else None
             yield Step(record, measure, finished)
-            if stopped:
+            if control.reason() is not None:
                 return
+            if stuck and self.single:
+                self._promote()
+            slow = [group for group in self.groups if group.slow and not group.done]
+            if self.newton and slow and len(slow) == sum(not group.done for group in self.groups):
+                yield from self._finish_with_newton(control, slow)
+                return
+
+    def _measure(self) -> float:
+        total, gap = float(self.primal.sum()), float(self.gap.sum())
+        return gap / total if np.isfinite(gap) and total > 0 else np.inf
+
+    def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
+        """Solve the columns that coordinate descent approaches slowly by Newton's method, from where they are."""
+        from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+        for group in self.groups:
+            self.coef[group.own], self.intercept[group.own] = group.parameters()
+        own = np.concatenate([group.own for group in slow])
+        settings = self.dual.C, self.dual.scaling
+        self.newton_solver = SemismoothNewton(
+            self.problem,
+            C=settings[0],
+            scaling=settings[1],
+            coef=self.coef,
+            intercept=self.intercept,
+            tol=self.tol,
+            columns=own[self.gap[own] > _SAFE * self.tol * self.primal[own]],
+            V=self._dual_variables(self.groups),
+        )
+        found = self.newton_solver
+        for step in found.steps(control):
+            chosen = np.concatenate(found.batches)
+            known = np.isfinite(found.gap[chosen])
+            self.primal[chosen[known]], self.gap[chosen[known]] = found.primal[chosen[known]], found.gap[chosen[known]]
+            step.measure = self._measure()
+            step.record.update(objective=float(self.primal.sum()), relative_gap=step.measure)
+            yield step
 
     def _promote(self) -> None:
         """Go on in double precision."""
@@ -164,9 +223,14 @@ class BoxCoordinate:
         """Return the parameters in the data's precision and what they prove."""
         coef = np.empty((self.problem.columns, self.view.shape[1]), dtype=self.view.dtype)
         intercept = np.empty(self.problem.columns, dtype=self.view.dtype)
-        for group in self.groups:
-            coef[group.own], intercept[group.own] = group.parameters()
-        found = self.dual.evaluate(coef, intercept, self._dual_variables(self.groups))
+        if self.newton_solver is not None:
+            coef[:], intercept[:] = self.newton_solver.coef, self.newton_solver.intercept
+            V = self.newton_solver.V
+        else:
+            for group in self.groups:
+                coef[group.own], intercept[group.own] = group.parameters()
+            V = self._dual_variables(self.groups)
+        found = self.dual.evaluate(coef, intercept, V)
         samples = int(np.count_nonzero(self.dual.upper > 0))
         certificate = found.certificate(outcome, self.tol, samples)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
@@ -225,7 +289,8 @@ class _Group:
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
         self.gained, self.factor = 0.0, 1.0
         self.level = 0.0
-        self.done = self.stuck = False
+        self.done = self.stuck = self.slow = False
+        self.before: tuple[int, float] | None = None
 
     def take_over(self, V: Array) -> None:
         """Begin with these dual variables, (columns, n)."""
@@ -296,7 +361,12 @@ class _Group:
         self.poor = 0 if relative < 0.9 * self.best else self.poor + 1
         self.best = min(self.best, relative)
         # Rounding may stand in the way, which single precision shows soon.
-        self.stuck = False
+        if self.before is not None and self.count > self.before[0]:
+            epochs, last = self.count - self.before[0], self.before[1]
+            rate = np.log(last / max(relative, 1e-300)) / epochs
+            self.slow = self.count >= _EPOCHS and np.log(relative / self.solver.tol) > _SLOW * rate
+        self.before = self.count, relative
+        self.stuck = self.poor >= _PATIENCE and float(self.tally[0]) <= 1e-7 * self.level
         self.done = relative <= _SAFE * self.solver.tol or self.stuck
 
     def _intercept(self, F: Array) -> Array:

@@ -72,6 +72,10 @@ class SemismoothNewton:
         Relative duality gap to reach.
     seed : int
         Draws the samples of rows.
+    columns : ndarray of int or None
+        The columns to solve; None means all.
+    V : ndarray of shape (columns of the problem, n) or None
+        Dual variables to start from.
 
     Examples
     --------
@@ -97,21 +101,26 @@ class SemismoothNewton:
         intercept: Array,
         tol: float,
         seed: int = 0,
+        columns: Array | None = None,
+        V: Array | None = None,
     ) -> None:
         self.problem, self.tol = problem, float(tol)
         self.dual = BoxDual(problem, C, scaling)
         self.coef, self.intercept = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
         self.order = np.random.default_rng(seed)
-        n, K = problem.view.shape[0], problem.columns
-        self.V = np.zeros((K, n))
-        room = max(1, _STEP_BYTES // (8 * max(1, n)))
-        self.batches = [np.arange(k, min(k + room, K)) for k in range(0, K, room)]
+        K = problem.columns
+        self.given, self.V = V is not None, np.zeros((K, problem.view.shape[0])) if V is None else V
+        chosen = np.arange(K) if columns is None else columns
+        room = max(1, _STEP_BYTES // (8 * max(1, *problem.view.shape)))
+        self.batches = [chosen[k : k + room] for k in range(0, chosen.shape[0], room)]
+        self.primal, self.gap = np.zeros(K), np.zeros(K)
+        self.gap[chosen] = np.inf
         self.single = problem.view.dtype == np.float32 and tol >= _SINGLE_TOL
         self._evaluation: Evaluation | None = None
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
-        primal, gap = np.zeros(self.problem.columns), np.full(self.problem.columns, np.inf)
+        primal, gap = self.primal, self.gap
         for own in self.batches:
             columns: _Columns | None = None
             for view, rows in self._stages(own):
@@ -140,7 +149,7 @@ class SemismoothNewton:
         n, d = view.shape
         least = max(_SAMPLE_ROWS, int(_SAMPLE_PER_FEATURE * d))
         sizes = []
-        if not self.coef[own].any():
+        if not self.coef[own].any() and n > d:
             size = n
             while size > 2 * _STAGE * least or (not sizes and size > 4 * least):
                 size = max(size // _STAGE, least)
@@ -195,8 +204,13 @@ class _Columns:
         self.V, self.inside = np.empty((K, n)), np.empty((K, n), dtype=np.uint8)
         self.V0: Array | None = None
         self.rho = np.full(K, 2.0 if dual.squared else _RHO)
-        if before is not None and not dual.squared:
-            self.rho = before.rho.copy()
+        if not dual.squared:
+            if before is not None:
+                self.rho = before.rho.copy()
+            elif self.W.any():
+                self.rho *= _GROWTH
+            if solver.given and rows is None:
+                self.V0 = solver.V[own]
         self.growth, self.inner = np.full(K, _GROWTH), np.zeros(K, dtype=int)
         self.primal = self.gap = np.full(K, np.inf)
         self.least, self.idle = np.full(K, np.inf), np.zeros(K, dtype=int)
@@ -373,10 +387,14 @@ class _Columns:
         """Take a Newton step in the active columns."""
         columns = np.flatnonzero(active)
         P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
-        for i, k in enumerate(columns):
+
+        def newton(i: int) -> None:
+            k = int(columns[i])
             free = np.flatnonzero(self.inside[k])
             wide = free.shape[0] < _WIDE * self.view.shape[1]
-            P[i], p[i] = self._among_samples(int(k), free) if wide else self._among_features(int(k))
+            P[i], p[i] = self._among_samples(k, free) if wide else self._among_features(k)
+
+        self._each(newton, np.arange(columns.shape[0]))
         Q = self.Q[: columns.shape[0]]
         self.scores(P, p, Q)
 
@@ -416,8 +434,12 @@ class _Columns:
             return -g, -slope / curve if self.intercepts else 0.0
         A = self.view.take(free)
         A = A.astype(self.dtype) if A.dtype != self.dtype else A
-        M = A @ A.T
-        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M, dtype=np.float64)
+        if self.view.sparse:
+            M = np.zeros((free.shape[0], free.shape[0]))
+            _hot.gram_csr(*csr_parts(A.T.tocsr()), None, M)
+            M += M.T.copy()
+        else:
+            M = np.asarray(A @ A.T, dtype=np.float64)
         M[np.diag_indices_from(M)] += 1.0 / (self.rho[k] * self.upper[free])
         solve = _solver_of(M)
         right = solve(np.asarray(A @ g, dtype=np.float64))
@@ -459,7 +481,10 @@ def _solver_of(H: Array) -> Callable[[Array], Array]:
     ridge, every = 0.0, np.arange(H.shape[0])
     while True:
         H[every, every] = 1.0 + ridge
-        factor, info = linalg.lapack.dpotrf(H, lower=1, clean=0)
-        if info == 0:
-            return lambda right: np.asarray(scale * linalg.lapack.dpotrs(factor, scale * right, lower=1)[0])
-        ridge = max(1e-14, 100.0 * ridge)
+        try:
+            # NumPy's Cholesky lets other threads work at the same time, SciPy's does not.
+            factor = np.linalg.cholesky(H)
+        except np.linalg.LinAlgError:
+            ridge = max(1e-14, 100.0 * ridge)
+            continue
+        return lambda right: np.asarray(scale * linalg.lapack.dpotrs(factor.T, scale * right, lower=0)[0])
