@@ -49,6 +49,27 @@ const BoxDualKernels<T, S>& kernels() {
     }
 }
 
+Response response_of(const Array<const double>& f, const Optional<const double>& q,
+                     const Optional<const std::int8_t>& codes, const Optional<const double>& numbers,
+                     const Array<const double>& upper, const Optional<const double>& v0, double rho, double epsilon,
+                     bool bounded) {
+    return {
+        .count = static_cast<std::int64_t>(f.shape(0)),
+        .f = f.data(),
+        .q = pointer(q),
+        .t = 0,
+        .codes = pointer(codes),
+        .numbers = pointer(numbers),
+        .upper = upper.data(),
+        .v0 = pointer(v0),
+        .rho = rho,
+        .epsilon = epsilon,
+        .bounded = bounded,
+        .v = nullptr,
+        .inside = nullptr,
+    };
+}
+
 template <class S, class T>
 void bind_rows(nb::class_<BoxDualState<S>>& c) {
     using State = BoxDualState<S>;
@@ -121,31 +142,34 @@ void bind_state(nb::module_& m, const char* name) {
 void separatrix::bind_box_dual(nb::module_& m) {
     bind_state<float>(m, "BoxDualFloat32");
     bind_state<double>(m, "BoxDualFloat64");
+    // respond(common…, v, inside) and search(common…, first, curve, start): the scores of one column, how they
+    // change along a line and how far, and what defines its loss.
     m.def(
         "respond",
         [](const Array<const double>& f, const Optional<const double>& q, double t,
            const Optional<const std::int8_t>& codes, const Optional<const double>& numbers,
            const Array<const double>& upper, const Optional<const double>& v0, double rho, double epsilon,
            bool bounded, const Optional<double>& v, const Optional<std::uint8_t>& inside) {
-            const Response response = {
-                .count = static_cast<std::int64_t>(f.shape(0)),
-                .f = f.data(),
-                .q = pointer(q),
-                .t = t,
-                .codes = pointer(codes),
-                .numbers = pointer(numbers),
-                .upper = upper.data(),
-                .v0 = pointer(v0),
-                .rho = rho,
-                .epsilon = epsilon,
-                .bounded = bounded,
-                .v = pointer(v),
-                .inside = pointer(inside),
-            };
+            Response response = response_of(f, q, codes, numbers, upper, v0, rho, epsilon, bounded);
+            response.t = t;
+            response.v = pointer(v);
+            response.inside = pointer(inside);
             nb::gil_scoped_release release;
             const ResponseSums sums = kernel_set().respond(response);
             return std::make_tuple(sums.slope, sums.bend, sums.loss, sums.linear, sums.square);
         },
         "f"_a, "q"_a.none(), "t"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "v0"_a.none(), "rho"_a,
         "epsilon"_a, "bounded"_a, "v"_a.none(), "inside"_a.none());
+    m.def(
+        "search",
+        [](const Array<const double>& f, const Array<const double>& q, const Optional<const std::int8_t>& codes,
+           const Optional<const double>& numbers, const Array<const double>& upper,
+           const Optional<const double>& v0, double rho, double epsilon, bool bounded, double first, double curve,
+           double start) {
+            const Response response = response_of(f, q, codes, numbers, upper, v0, rho, epsilon, bounded);
+            nb::gil_scoped_release release;
+            return kernel_set().search(response, first, curve, start);
+        },
+        "f"_a, "q"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "v0"_a.none(), "rho"_a, "epsilon"_a,
+        "bounded"_a, "first"_a, "curve"_a, "start"_a);
 }

@@ -182,6 +182,23 @@ inline ResponseSums respond(const Response& r) {
     return {total(slope), total(bend), total(loss), total(linear), total(square)};
 }
 
+// How far to go along q: where the slope first + t curve − Σ v q of the objective, which rises with t from
+// start < 0, is about 0. Newton's method on it, kept between the ends that are known.
+inline double search(Response r, double first, double curve, double start) {
+    constexpr double ENOUGH = 0.01;
+    double low = 0, high = -1, t = 1;
+    for (int step = 0; step < 30; ++step) {
+        r.t = t;
+        const ResponseSums sums = respond(r);
+        const double slope = first + t * curve - sums.slope;
+        if (!((slope < 0 ? -slope : slope) > ENOUGH * -start)) return t;
+        (slope < 0 ? low : high) = t;
+        t -= slope / (curve + sums.bend);
+        if (!(t > low && (high < 0 || t < high))) t = high < 0 ? 2 * low : 0.5 * (low + high);
+    }
+    return t;
+}
+
 }  // namespace
 }  // namespace SEPARATRIX_ISA
 }  // namespace separatrix

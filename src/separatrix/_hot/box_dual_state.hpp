@@ -72,6 +72,7 @@ struct BoxDualSet {
     BoxDualKernels<double, float> double_single;
     BoxDualKernels<double, double> double_double;
     ResponseSums (*respond)(const Response&);
+    double (*search)(Response, double first, double curve, double start);
 };
 
 namespace baseline { const BoxDualSet& box_dual_set(); }

@@ -31,14 +31,16 @@ from scipy import linalg
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
-from separatrix.data.threads import in_threads, single_threaded
+from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual, Evaluation
 from separatrix.solvers._loop import Control, Outcome, Step
 
-#: Samples that one call of the compiled loop works on.
+#: Samples times columns from which on columns share the threads.
 _CHUNK = 1 << 16
+#: Multiply-adds of the Hessians up to which all columns' are formed in one product.
+_SMALL = 1 << 18
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, its largest value.
@@ -46,11 +48,14 @@ _RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
 #: How short a step shows that the kink is too narrow.
 _SHORT = 0.02
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
-_SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 20, 8
+_SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 8, 8
 #: Tolerances from here on are reached with single precision products of single precision data.
 _SINGLE_TOL = 1e-5
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
+#: Features from which on the first Hessians are formed from a part of the samples: so many per feature at least, and
+#: one of so many at most.
+_DEAR, _FIRST_STEPS, _PER_FEATURE, _THINNEST = 256, 4, 4, 4
 #: Newton steps without progress after which rounding is blamed.
 _PATIENCE = 8
 
@@ -187,7 +192,7 @@ class _Columns:
         self.dual, self.view, self.own = dual, view, own
         self.tol = solver.tol if rows is None else max(solver.tol, 1e-2)
         self.dtype = np.dtype(np.float32 if solver.single else np.float64)
-        K, n = own.shape[0], view.shape[0]
+        K, (n, d) = own.shape[0], view.shape
         codes = dual.codes(own)
         numbers, upper = dual.numbers, dual.upper
         if rows is not None:
@@ -218,7 +223,11 @@ class _Columns:
         self.curve = 0.0 if dual.free or not self.intercepts else 1.0 / dual.square
         self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
         self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
-        self.fresh = np.ones(K, dtype=bool)
+        self.fresh, self.taken = np.ones(K, dtype=bool), np.zeros(K, dtype=int)
+        self.augmented: Array | None = None
+        if not view.sparse and K * n * (d + 1) ** 2 <= _SMALL:
+            ones = np.ones((n, 1 if self.intercepts else 0))
+            self.augmented = np.hstack([view.read(slice(0, n)).astype(np.float64, copy=False), ones])
         self.stuck = False
 
     # Readings of the data.
@@ -254,9 +263,13 @@ class _Columns:
         """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
         d = self.view.shape[1]
         inside, sigma = self.inside[k].view(bool), self.rho[k]
+        # Where products are dear, a part of the samples shows the first steps their way as well as all.
+        first = d >= _DEAR and self.taken[k] < _FIRST_STEPS
+        thin = int(np.clip(np.count_nonzero(inside) // (_PER_FEATURE * d), 1, _THINNEST)) if first else 1
+        sigma *= thin
 
         def add(total: Array, rows: slice, block: Any) -> Array:
-            chosen = np.flatnonzero(inside[rows])
+            chosen = np.flatnonzero(inside[rows])[::thin]
             if not chosen.shape[0]:
                 return total
             A = block[chosen]
@@ -299,27 +312,11 @@ class _Columns:
 
     # Sums over the samples of a column.
 
-    def respond(self, k: int, q: Array | None, t: float, *, write: bool) -> Array:
-        """Return slope, bend, loss, linear and square sums of column ``k`` at its scores plus ``t q``."""
-        n, numbers = self.view.shape[0], self.numbers
-        sums = np.zeros(5)
-        for begin in range(0, n, _CHUNK):
-            r = slice(begin, min(begin + _CHUNK, n))
-            sums += _hot.respond(
-                self.F[k, r],
-                None if q is None else q[r],
-                t,
-                None if self.codes is None else self.codes[k, r],
-                None if numbers is None else numbers[r],
-                self.upper[r],
-                None if self.V0 is None else self.V0[k, r],
-                self.rho[k],
-                self.dual.epsilon,
-                not self.dual.squared,
-                self.V[k, r] if write else None,
-                self.inside[k, r] if write else None,
-            )
-        return sums
+    def _loss(self, k: int) -> tuple[Any, ...]:
+        """Return what defines the smoothed loss of column ``k``, as the compiled loops take it."""
+        codes = None if self.codes is None else self.codes[k]
+        v0 = None if self.V0 is None else self.V0[k]
+        return codes, self.numbers, self.upper, v0, self.rho[k], self.dual.epsilon, not self.dual.squared
 
     def _each(self, function: Callable[[int], Any], columns: Array) -> list[Any]:
         if self.view.shape[0] * columns.shape[0] < _CHUNK:
@@ -359,8 +356,8 @@ class _Columns:
         return np.asarray(waiting & ~tired)
 
     def _judge(self, columns: Array) -> None:
-        def one(k: int) -> Array:
-            return self.respond(k, None, 0.0, write=True)
+        def one(k: int) -> tuple[float, ...]:
+            return _hot.respond(self.F[k], None, 0.0, *self._loss(k), self.V[k], self.inside[k])
 
         found = np.array(self._each(one, columns))
         self.losses[columns], self.linear[columns], self.squares[columns] = found[:, 2:].T
@@ -386,16 +383,8 @@ class _Columns:
     def step(self, active: Array) -> None:
         """Take a Newton step in the active columns."""
         columns = np.flatnonzero(active)
-        P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
-
-        def newton(i: int) -> None:
-            k = int(columns[i])
-            free = np.flatnonzero(self.inside[k])
-            wide = free.shape[0] < _WIDE * self.view.shape[1]
-            P[i], p[i] = self._among_samples(k, free) if wide else self._among_features(k)
-
-        self._each(newton, np.arange(columns.shape[0]))
         Q = self.Q[: columns.shape[0]]
+        P, p = self._small_steps(columns) if self.augmented is not None else self._steps(columns)
         self.scores(P, p, Q)
 
         def search(i: int) -> float:
@@ -414,6 +403,42 @@ class _Columns:
         Q *= t[:, None]
         self.F[columns] += Q
         self.fresh[columns] = True
+        self.taken[columns] += 1
+
+    def _small_steps(self, columns: Array) -> tuple[Array, Array]:
+        """Return the Newton steps of all these columns from one product: of few data calls are the cost."""
+        A, every = self.augmented, np.arange(self.view.shape[1])
+        assert A is not None
+        sigma = self.rho[columns, None] * self.upper * self.inside[columns]
+        H = (A.T * sigma[:, None, :]) @ A
+        H[:, every, every] += 1.0
+        right = -self.gradient[columns]
+        if self.intercepts:
+            H[:, -1, -1] += self.curve
+            empty = H[:, -1, -1] == 0
+            H[empty, -1, -1] = 1e-3 * self.rho[columns[empty]] * self.upper.sum()
+            right = np.column_stack([right, -self.slope[columns]])
+        scale = 1.0 / np.sqrt(np.einsum("kjj->kj", H))
+        H *= scale[:, :, None] * scale[:, None, :]
+        try:
+            moves = scale * np.linalg.solve(H, (scale * right)[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            return self._steps(columns)
+        d = every.shape[0]
+        return moves[:, :d], moves[:, d] if self.intercepts else np.zeros(columns.shape[0])
+
+    def _steps(self, columns: Array) -> tuple[Array, Array]:
+        """Return the Newton steps of these columns."""
+        P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
+
+        def newton(i: int) -> None:
+            k = int(columns[i])
+            free = np.flatnonzero(self.inside[k])
+            wide = free.shape[0] < _WIDE * self.view.shape[1]
+            P[i], p[i] = self._among_samples(k, free) if wide else self._among_features(k)
+
+        self._each(newton, np.arange(columns.shape[0]))
+        return P, p
 
     def _among_features(self, k: int) -> tuple[Array, float]:
         """Return the Newton step of column ``k`` from its Hessian."""
@@ -455,18 +480,9 @@ class _Columns:
         start = float(self.gradient[k] @ p + self.slope[k] * q)
         if not start < 0:
             return 0.0
-        curve, first = float(p @ p) + self.curve * q * q, float(self.W[k] @ p) + self.curve * self.b[k] * q
-        low, high, t = 0.0, np.inf, 1.0
-        for _ in range(30):
-            sums = self.respond(k, change, t, write=False)
-            slope, bend = first + t * curve - sums[0], curve + sums[1]
-            if abs(slope) <= 0.01 * abs(start):
-                return t
-            low, high = (t, high) if slope < 0 else (low, t)
-            t = t - slope / bend
-            if not low < t < high:
-                t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
-        return t
+        first = float(self.W[k] @ p) + self.curve * self.b[k] * q
+        curve = float(p @ p) + self.curve * q * q
+        return _hot.search(self.F[k], change, *self._loss(k), first, curve, start)
 
     def write(self, coef: Array, intercept: Array, V: Array) -> None:
         """Put parameters and dual variables where the solver keeps them."""
