@@ -53,9 +53,6 @@ _SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 8, 8
 _SINGLE_TOL = 1e-5
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
-#: Features from which on the first Hessians are formed from a part of the samples: so many per feature at least, and
-#: one of so many at most.
-_DEAR, _FIRST_STEPS, _PER_FEATURE, _THINNEST = 256, 4, 4, 4
 #: Newton steps without progress after which rounding is blamed.
 _PATIENCE = 8
 
@@ -223,7 +220,7 @@ class _Columns:
         self.curve = 0.0 if dual.free or not self.intercepts else 1.0 / dual.square
         self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
         self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
-        self.fresh, self.taken = np.ones(K, dtype=bool), np.zeros(K, dtype=int)
+        self.fresh = np.ones(K, dtype=bool)
         self.augmented: Array | None = None
         if not view.sparse and K * n * (d + 1) ** 2 <= _SMALL:
             ones = np.ones((n, 1 if self.intercepts else 0))
@@ -263,13 +260,9 @@ class _Columns:
         """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
         d = self.view.shape[1]
         inside, sigma = self.inside[k].view(bool), self.rho[k]
-        # Where products are dear, a part of the samples shows the first steps their way as well as all.
-        first = d >= _DEAR and self.taken[k] < _FIRST_STEPS
-        thin = int(np.clip(np.count_nonzero(inside) // (_PER_FEATURE * d), 1, _THINNEST)) if first else 1
-        sigma *= thin
 
         def add(total: Array, rows: slice, block: Any) -> Array:
-            chosen = np.flatnonzero(inside[rows])[::thin]
+            chosen = np.flatnonzero(inside[rows])
             if not chosen.shape[0]:
                 return total
             A = block[chosen]
@@ -403,7 +396,6 @@ class _Columns:
         Q *= t[:, None]
         self.F[columns] += Q
         self.fresh[columns] = True
-        self.taken[columns] += 1
 
     def _small_steps(self, columns: Array) -> tuple[Array, Array]:
         """Return the Newton steps of all these columns from one product: of few data calls are the cost."""
