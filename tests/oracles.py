@@ -148,3 +148,12 @@ def penalised_logistic(X, y, l1, l2, joint, fit_intercept):
     options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
     return minimize(value, np.zeros(2 * P * d + P), jac=True, method="L-BFGS-B", bounds=bounds,
                     options=options).fun  # fmt: skip
+
+
+def quadratic_programme(P, q, G=None, h=None, A=None, b=None, lb=None, ub=None):
+    """min ½ x'Px + q'x with G x ≤ h, A x = b, lb ≤ x ≤ ub, by an interior-point method."""
+    from qpsolvers import solve_qp
+    from scipy.sparse import csc_matrix
+
+    P, G, A = (None if M is None else csc_matrix(M) for M in (P, G, A))
+    return solve_qp(P, q, G, h, A, b, lb, ub, solver="clarabel")

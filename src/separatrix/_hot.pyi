@@ -229,6 +229,29 @@ def search(
     start: float,
 ) -> float: ...
 
+class _CrammerSinger:
+    negligible: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        cost: NDArray[Any],
+        norms: NDArray[Any],
+        columns: int,
+        constant: float,
+        weights: NDArray[Any],
+        mu: NDArray[Any],
+        asleep: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class CrammerSingerFloat32(_CrammerSinger): ...
+class CrammerSingerFloat64(_CrammerSinger): ...
+
 class _SoftmaxDual:
     negligible: float
     shrink: float

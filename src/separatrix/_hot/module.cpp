@@ -139,5 +139,6 @@ NB_MODULE(_hot, m) {
     bind_sweep(m);
     bind_box_dual(m);
     bind_coordinate(m);
+    bind_crammer_singer(m);
     bind_softmax_dual(m);
 }

@@ -345,7 +345,9 @@ class LinearSVC(LinearClassifier, LinearSVM):
             The fitted estimator.
         """
         name = self._coding_name()
-        if name != "joint":
+        if name == "joint":
+            self._check_joint()
+        else:
             self._check_dual(self.penalty)
         X, y = check_samples(self, X, y, reset=True)
         classes, numbers = encode_labels(self, y)
@@ -371,6 +373,16 @@ class LinearSVC(LinearClassifier, LinearSVM):
             )
         return self.multiclass
 
+    def _check_joint(self) -> None:
+        """Refuse what the joint problem of Crammer and Singer does not have (its loss is always the hinge)."""
+        if self.penalty == "l1":
+            raise ValueError("multiclass='joint' has an L2 penalty only: set penalty='l2', or multiclass='ovr'.")
+        if self.fit_intercept and not self.penalize_intercept:
+            raise ValueError(
+                "multiclass='joint' has a penalised intercept: set penalize_intercept=True, with a large "
+                "intercept_scaling where the penalty should matter little."
+            )
+
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         view: DataView = view_of(X)
         constant = self.penalty == "l1" and self.fit_intercept and self.penalize_intercept
@@ -392,7 +404,8 @@ class LinearSVC(LinearClassifier, LinearSVM):
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
-        return LinearCrammerSinger(problem, C=float(self.C), scaling=self._scaling(), tol=goal, seed=seed)
+        settings = {"intercept_scaling": float(self.intercept_scaling), "seed": seed}
+        return LinearCrammerSinger(problem, C=float(self.C), tol=goal, **settings)
 
     def _start(self, problem: Problem, classes: Array, coding: Coding) -> tuple[Array, Array]:
         """Return the last solution (``warm_start``), or zeros."""
