@@ -170,6 +170,65 @@ class Coordinates:
     ) -> None: ...
     # The columns, which of them, the order of the visits, active weights, and whether only those count.
     def sweep(self, *columns_and_visits: Any) -> float: ...
+class _BoxDual:
+    negligible: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        upper: NDArray[Any],
+        delta: NDArray[Any],
+        norms: NDArray[Any],
+        numbers: NDArray[Any] | None,
+        targets: NDArray[Any],
+        low: NDArray[Any],
+        high: NDArray[Any],
+        epsilon: float,
+        constant: float,
+        weights: NDArray[Any],
+        v: NDArray[Any],
+        offsets: NDArray[Any],
+        asleep: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class BoxDualFloat32(_BoxDual): ...
+class BoxDualFloat64(_BoxDual): ...
+
+# Sums of slope, bend, loss, linear and quadratic part.
+def respond(
+    f: NDArray[Any],
+    q: NDArray[Any] | None,
+    t: float,
+    codes: NDArray[Any] | None,
+    numbers: NDArray[Any] | None,
+    upper: NDArray[Any],
+    v0: NDArray[Any] | None,
+    rho: float,
+    epsilon: float,
+    bounded: bool,
+    v: NDArray[Any] | None,
+    inside: NDArray[Any] | None,
+) -> tuple[float, float, float, float, float]: ...
+def search(
+    f: NDArray[Any],
+    q: NDArray[Any],
+    codes: NDArray[Any] | None,
+    numbers: NDArray[Any] | None,
+    upper: NDArray[Any],
+    v0: NDArray[Any] | None,
+    rho: float,
+    epsilon: float,
+    bounded: bool,
+    first: float,
+    curve: float,
+    start: float,
+) -> float: ...
+
 class _CrammerSinger:
     negligible: float
     def __init__(

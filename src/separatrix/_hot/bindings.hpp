@@ -9,6 +9,7 @@ struct KernelSet;
 
 const KernelSet& chosen_kernels();
 
+void bind_box_dual(nanobind::module_& m);
 void bind_coordinate(nanobind::module_& m);
 void bind_neighbors(nanobind::module_& m);
 void bind_crammer_singer(nanobind::module_& m);

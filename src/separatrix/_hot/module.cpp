@@ -137,6 +137,7 @@ NB_MODULE(_hot, m) {
     bind_perceptron<double>(m, "Float64");
     bind_sgd(m);
     bind_sweep(m);
+    bind_box_dual(m);
     bind_coordinate(m);
     bind_crammer_singer(m);
     bind_softmax_dual(m);

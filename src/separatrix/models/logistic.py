@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -27,6 +28,7 @@ from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run
 
 if TYPE_CHECKING:
+    from separatrix.models._path import CPath
     from separatrix.solvers.dual_coordinate import SoftmaxDual
     from separatrix.solvers.quasi_newton import QuasiNewton
     from separatrix.solvers.working_set import WorkingSet
@@ -422,6 +424,41 @@ class LogisticRegression(LinearClassifier):
             )
         else:
             self._warn_if_unfinished(self.tol)
+
+    @classmethod
+    def path(
+        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
+    ) -> CPath:
+        """Fit for growing ``C``, each fit from the last one's solution and each certified.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+        y : array-like of shape (n,)
+            Labels.
+        Cs : sequence of float or int
+            Values of ``C``; a number means so many from 1e-4 to 1e4.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+        **parameters
+            Other parameters of the estimator.
+
+        Returns
+        -------
+        CPath
+            Weights, margin widths, objectives and certificates; ``separatrix.plot.path`` draws it.
+
+        Examples
+        --------
+        >>> import separatrix as sx
+        >>> path = sx.LogisticRegression.path([[-1.0], [0.5], [1.0]], [0, 1, 1], [0.1, 1.0, 10.0])
+        >>> path.coefs.shape, [c.status for c in path.certificates]
+        ((3, 1, 1), ['converged', 'converged', 'converged'])
+        """
+        from separatrix.models._path import c_path
+
+        return c_path(cls, X, y, Cs, sample_weight, parameters)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class: softmax of the scores, σ for two classes.

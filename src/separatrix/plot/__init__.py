@@ -8,5 +8,6 @@ to see the picture below the cell: ``plot.boundary(model, X, y, ax=plt.subplots(
 from separatrix.plot._boundary import boundary
 from separatrix.plot._convergence import convergence
 from separatrix.plot._losses import losses
+from separatrix.plot._path import path
 
-__all__ = ["boundary", "convergence", "losses"]
+__all__ = ["boundary", "convergence", "losses", "path"]
