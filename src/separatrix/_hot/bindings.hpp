@@ -12,6 +12,7 @@ const KernelSet& chosen_kernels();
 void bind_coordinate(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);
+void bind_svmlight(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 
 }  // namespace separatrix

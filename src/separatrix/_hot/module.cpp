@@ -139,4 +139,5 @@ NB_MODULE(_hot, m) {
     bind_sweep(m);
     bind_coordinate(m);
     bind_softmax_dual(m);
+    bind_svmlight(m);
 }
