@@ -213,7 +213,7 @@ def compare(
     seed: o.Seed = 0,
     max_time: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
-    ] = 10.0,
+    ] = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     no_header: o.NoHeader = False,
@@ -277,7 +277,7 @@ def tune(
     seed: o.Seed = 0,
     max_time: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
-    ] = 10.0,
+    ] = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     no_header: o.NoHeader = False,

@@ -20,6 +20,7 @@ from separatrix.cli.validation import (
     criterion,
     cross_validate,
     make_folds,
+    merged,
     plus_minus,
     seconds_text,
 )
@@ -150,12 +151,11 @@ def _print(
     for name in order:
         if outcomes[name].error:
             note(f"{name} failed: {outcomes[name].error}")
-        for text in outcomes[name].notes:
+        for text in merged(outcomes[name].notes):
             note(f"{name}: {text}")
     if report["best"]:
         print()
-        advice = [] if request.save else [("keep it", f"separatrix fit {request.data.path} --model {report['best']} --save …")]
-        saved = [("saved", f"{request.save}, fitted on all rows")] if request.save else advice
-        facts([("best", f"{report['best']} by {request.by}"), *saved])
-        if request.plot:
-            facts([("picture", str(request.plot))])
+        command = f"separatrix fit {request.data.words()} --model {report['best']} --save …"
+        lines = [("best", f"{report['best']} by {request.by}")]
+        lines.append(("saved", f"{request.save}, fitted on all rows") if request.save else ("keep it", command))
+        facts(lines + ([("picture", str(request.plot))] if request.plot else []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,18 @@ class DataOptions:
     delimiter: str | None = None
     header: bool = True
     index_base: int | None = None
+
+    def words(self) -> str:
+        """Return the words of a command line that read the same file in the same way."""
+        words = [str(self.path)]
+        for option, value in (("target", self.target), ("format", self.format), ("delimiter", self.delimiter)):
+            words += [] if value is None else [f"--{option}", value]
+        words += [] if self.missing == "refuse" else ["--missing", self.missing]
+        words += [] if self.header else ["--no-header"]
+        words += [] if self.index_base is None else ["--index-base", str(self.index_base)]
+        for option, names in (("ignore", self.ignore), ("categorical", self.categorical)):
+            words += [word for name in names for word in (f"--{option}", name)]
+        return shlex.join(words)
 
     def reading(self) -> Reading:
         """Return how the file is read."""

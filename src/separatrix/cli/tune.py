@@ -16,7 +16,16 @@ from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import fit_steps, prepare
 from separatrix.cli.screen import CommandError, facts, note, print_json, progress, table
-from separatrix.cli.validation import Outcome, Prepared, criterion, cross_validate, make_folds, plus_minus, seconds_text
+from separatrix.cli.validation import (
+    Outcome,
+    Prepared,
+    criterion,
+    cross_validate,
+    make_folds,
+    merged,
+    plus_minus,
+    seconds_text,
+)
 
 _SHOWN = 12
 _MOST = 10_000
@@ -189,16 +198,13 @@ def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, 
     table((*names, request.by, "time of a fit"), rows)
     if len(ranked) > _SHOWN:
         print(f"… and {len(ranked) - _SHOWN} more (--json has all)")
-    counted: dict[str, int] = {}
-    for trial in ranked:
-        for text in [*trial.outcome.notes, *([f"failed: {trial.outcome.error}"] if trial.outcome.error else [])]:
-            counted[text] = counted.get(text, 0) + 1
-    for text, count in counted.items():
-        note(f"in {count} of {len(ranked)} choices: {text}")
+    failures = [f"failed: {trial.outcome.error}" for trial in ranked if trial.outcome.error]
+    for text in merged([*failures, *(text for trial in ranked for text in trial.outcome.notes)]):
+        note(text)
     print()
     best = ranked[0].settings
     sets = " ".join(f"--set {name}={value}" for name, value in best.items())
-    fit = f"separatrix fit {request.data.path} --model {request.model} {sets} --save …"
+    fit = f"separatrix fit {request.data.words()} --model {request.model} {sets} --save …"
     saved = ("saved", f"{request.save}, fitted on all rows") if request.save else ("keep it", fit)
     lines = [("best", f"{_text(best)} by {request.by}"), saved]
     edges = _at_edge(ranked, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 import warnings
@@ -127,7 +128,7 @@ def cross_validate(prepared: Prepared, preparation: Preparation, estimator: Any)
                 outcome.values.setdefault(key, []).append(found[key])
         outcome.seconds.append(seconds)
         texts = (str(warning.message) for warning in caught)
-        outcome.notes = list(dict.fromkeys([*outcome.notes, *texts]))
+        outcome.notes += dict.fromkeys(texts)
     return outcome
 
 
@@ -137,6 +138,14 @@ def plus_minus(outcome: Outcome, key: str) -> str:
     if mean is None:
         return "-"
     return f"{mean:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
+
+
+def merged(texts: Sequence[str]) -> list[str]:
+    """Return notes that differ in their numbers only as one, with their count."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(re.sub(r"[\d.,]*\d", "#", text), []).append(text)
+    return [same[0] + (f" ({len(same)} times, numbers differ)" if len(same) > 1 else "") for same in groups.values()]
 
 
 def criterion(name: str) -> tuple[str, bool]:

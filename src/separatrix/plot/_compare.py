@@ -48,8 +48,8 @@ def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str
         colour = PALETTE[0] if place == 0 else "#777777"
         left.plot(values, np.full(len(values), place), "o", color=colour, alpha=0.35, markersize=4, mew=0)
         left.errorbar(mean, place, xerr=spread, fmt="D", color=colour, markersize=6, capsize=3, linewidth=1.6)
-        right.barh(place, seconds, height=0.55, color=colour)
-        right.annotate(_seconds(seconds), (seconds, place), xytext=(4, 0), textcoords="offset points",
+        right.plot(seconds, place, "s", color=colour, markersize=6)
+        right.annotate(_seconds(seconds), (seconds, place), xytext=(7, 0), textcoords="offset points",
                        va="center", fontsize="small", color=INK)
     if baseline is not None and label == "accuracy":
         left.axvline(baseline, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=0)
@@ -62,7 +62,8 @@ def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str
     left.set_axisbelow(True)
     right.set_xscale("log")
     low, high = right.get_xlim()
-    right.set_xlim(low / 1.5, high * 6.0)  # room for the numbers beside the bars
+    right.set_xlim(low / 1.2, high * 6.0)  # room for the numbers
+    right.grid(axis="x", color="#dddddd", linewidth=0.6)
     right.set_xlabel("time of a fit in seconds")
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
