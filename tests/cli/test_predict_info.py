@@ -16,7 +16,12 @@ pytestmark = pytest.mark.usefixtures("no_leftovers")
 @pytest.fixture
 def model(run, flowers, tmp_path):
     path = tmp_path / "model.sx"
-    assert run("fit", flowers, "--target", "kind", "--ignore", "id", "--model", "perceptron", "--save", path).code == 0
+    assert (
+        run(
+            "fit", flowers, "--target", "kind", "--ignore", "id", "--model", "perceptron", "--save", path
+        ).code
+        == 0
+    )
     return path
 
 

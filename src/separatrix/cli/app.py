@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from separatrix.cli import options as o
-from separatrix.cli.overview import CODES, COMMANDS, available, overview
+from separatrix.cli.overview import CODES, available, overview
 from separatrix.cli.screen import user_errors
 
 if TYPE_CHECKING:
     from separatrix.cli.inputs import DataOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 app = typer.Typer(
     name="separatrix",
@@ -42,11 +45,10 @@ def start(
         print(overview(), end="")
 
 
-def _command(name: str) -> Any:
-    """Register a command if this version has what it needs; its help begins with the overview's line."""
+def _command(name: str) -> Callable[[Function], Function]:
+    """Register a command if this version has what it needs."""
 
-    def register(function: Any) -> Any:
-        function.__doc__ = f"{COMMANDS[name]}\n{function.__doc__ or ''}"
+    def register(function: Function) -> Function:
         return app.command(name, epilog=CODES)(function) if name in available() else function
 
     return register
@@ -95,7 +97,8 @@ def fit(
     json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """
+    """Fit a model, score it on held-out rows, print its certificate.
+
     Text columns are one-hot encoded and numbers standardised as part of the saved model. Ctrl-C ends the fit
     early; the model reached so far is scored and saved.
 
@@ -139,7 +142,8 @@ def predict(
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
 ) -> None:
-    """
+    """Predict the class of every row.
+
     Columns are found by their names, in any order; others are ignored. Rows are read, predicted and written
     block by block, so that a file may be larger than the memory.
 
@@ -152,9 +156,7 @@ def predict(
     with user_errors("interrupted; nothing was written"):
         from separatrix.cli.predict import PredictRequest, run
 
-        chosen = _data(
-            data, format=format, delimiter=delimiter, no_header=no_header, index_base=index_base
-        )
+        chosen = _data(data, format=format, delimiter=delimiter, no_header=no_header, index_base=index_base)
         run(PredictRequest(model, chosen, output, scores, probabilities, json))
 
 
@@ -167,7 +169,10 @@ def evaluate(
     plot: o.Plot = None,
     kind: Annotated[
         str,
-        typer.Option(metavar="auto|curves|confusion", help="Picture: ROC and PR curves (two classes) or confusion matrix."),
+        typer.Option(
+            metavar="auto|curves|confusion",
+            help="Picture: ROC and PR curves (two classes) or confusion matrix.",
+        ),
     ] = "auto",
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
@@ -175,7 +180,8 @@ def evaluate(
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
 ) -> None:
-    """
+    """Judge a saved model on rows whose classes are known.
+
     Prints accuracy, balanced accuracy, log-loss (if the model gives probabilities), precision and recall of
     every class and the confusion matrix.
 
@@ -221,7 +227,8 @@ def compare(
     json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """
+    """Cross-validate every family of models on the same folds.
+
     One table: mean and standard deviation over the folds, and the time of a fit.
 
     \b
@@ -250,7 +257,10 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="Values to try: C=0.1,1,10 or C=0.001..1000; repeatable. Default: the model's main parameters.",
+            help=(
+                "Values to try: C=0.1,1,10 or C=0.001..1000; repeatable. Default: the model's main "
+                "parameters."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -285,7 +295,8 @@ def tune(
     json: o.AsJson = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """
+    """Find good values of a model's main parameters by cross-validation.
+
     Tries every combination of a grid, or some at random, on the same folds.
 
     \b
@@ -337,7 +348,8 @@ def plot(
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
 ) -> None:
-    """
+    """Draw a saved model: boundary, convergence, confusion matrix, curves.
+
     Convergence needs the model only; the other kinds need rows with their classes.
 
     \b
@@ -368,7 +380,8 @@ def separability(
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
 ) -> None:
-    """
+    """Tell whether a hyperplane separates the classes, with a proof.
+
     Text columns are one-hot encoded first.
 
     \b
@@ -380,13 +393,15 @@ def separability(
         from separatrix.cli.separability import run
 
         run(
-            _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base), as_json=json
+            _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base),
+            as_json=json,
         )
 
 
 @_command("info")
 def info(model: o.ModelFile, json: o.AsJson = False) -> None:
-    """
+    """Show what a model file holds.
+
     Class, steps, parameters, columns, classes, sizes, certificate and versions.
 
     \b
@@ -404,10 +419,13 @@ def info(model: o.ModelFile, json: o.AsJson = False) -> None:
 def bench(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ARGUMENTS]...", help="For the benchmarks; put -- before options.", show_default=False),
+        typer.Argument(
+            metavar="[ARGUMENTS]...", help="For the benchmarks; put -- before options.", show_default=False
+        ),
     ] = None,
 ) -> None:
-    """
+    """Run the benchmarks of a source checkout.
+
     Speed against the peers, as ratios in one run.
 
     \b

@@ -17,7 +17,10 @@ def run(words: list[str]) -> int:
     package = Path(separatrix.__file__).resolve()
     for folder in (Path.cwd(), *package.parents[:4]):
         if (folder / "benchmarks" / "__main__.py").is_file() and (folder / "pyproject.toml").is_file():
-            return subprocess.run([sys.executable, "-m", "benchmarks", *words], cwd=folder, check=False).returncode
+            return subprocess.run(
+                [sys.executable, "-m", "benchmarks", *words], cwd=folder, check=False
+            ).returncode
     raise CommandError(
-        "bench runs the benchmarks of a source checkout, and none is here; get one with: git clone, then make bench"
+        "bench runs the benchmarks of a source checkout, and none is here; get one with: git clone, then "
+        "make bench"
     )

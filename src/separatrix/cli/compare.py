@@ -123,7 +123,11 @@ def _save(name: str, data: Labelled, request: CompareRequest) -> None:
 
 
 def _print(
-    request: CompareRequest, data: Labelled, report: dict[str, Any], outcomes: dict[str, Outcome], order: list[str]
+    request: CompareRequest,
+    data: Labelled,
+    report: dict[str, Any],
+    outcomes: dict[str, Outcome],
+    order: list[str],
 ) -> None:
     assumed = "" if data.chosen or data.names is None else " (assumed; --target names another)"
     classes = len(np.unique(data.y))
@@ -131,15 +135,19 @@ def _print(
         [
             (
                 "data",
-                f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target {data.target} with "
+                f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target "
+                f"{data.target} with "
                 f"{classes} classes{assumed}",
             ),
-            ("folds", f"{request.folds}, the same for every model (every class in proportion, seed {request.seed})"),
+            (
+                "folds",
+                f"{request.folds}, the same for every model (every class in proportion, seed {request.seed})",
+            ),
             ("baseline", f"accuracy {report['baseline_accuracy']:.4f} by always naming the largest class"),
         ]
     )
     print()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in order:
         outcome = outcomes[name]
         if outcome.error:
@@ -157,5 +165,7 @@ def _print(
         print()
         command = f"separatrix fit {request.data.words()} --model {report['best']} --save …"
         lines = [("best", f"{report['best']} by {request.by}")]
-        lines.append(("saved", f"{request.save}, fitted on all rows") if request.save else ("keep it", command))
+        lines.append(
+            ("saved", f"{request.save}, fitted on all rows") if request.save else ("keep it", command)
+        )
         facts(lines + ([("picture", str(request.plot))] if request.plot else []))

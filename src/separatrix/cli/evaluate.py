@@ -96,7 +96,8 @@ def _report(
     unknown = int(tally.counts[-1].sum())
     if unknown:
         note(f"{unknown:,} rows have a class that the model does not know; they count as errors")
-    report = {"model": str(request.model), "data": str(request.data.path), "target": target, "classes": classes}
+    report: dict[str, Any] = {"model": str(request.model), "data": str(request.data.path)}
+    report |= {"target": target, "classes": classes}
     report |= metrics.summary(tally.counts, tally.log_loss)
     report["roc_auc"] = None
     if tally.truth:
@@ -127,7 +128,10 @@ def _print(request: EvaluateRequest, report: dict[str, Any], classes: NDArray[An
         _print_confusions(classes, tally.counts)
         return
     labels = [str(label) for label in classes]
-    table(("true", *labels), [(label, *(f"{n:,}" for n in row)) for label, row in zip(labels, tally.counts, strict=False)])
+    table(
+        ("true", *labels),
+        [(label, *(f"{n:,}" for n in row)) for label, row in zip(labels, tally.counts, strict=False)],
+    )
 
 
 def _print_confusions(classes: NDArray[Any], counts: NDArray[np.int64]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from separatrix.cli.screen import CommandError
 
+
 @dataclass(frozen=True)
 class Family:
     """What the commands know about a family of models; everything else they ask the class."""
@@ -20,9 +21,9 @@ class Family:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-# Name on the command line -> family. `scale`: whether numbers are standardised unless the user says otherwise.
-# `grid`: the main parameters, and the values that `tune` tries. Families whose class the package does not have
-# (yet) are left out everywhere.
+# Name on the command line -> family. `scale`: whether numbers are standardised unless the user says
+# otherwise. `grid`: the main parameters, and the values that `tune` tries. Families whose class the package
+# does not have (yet) are left out everywhere.
 _FAMILIES = {
     "logistic": Family(
         "LogisticRegression",
@@ -30,7 +31,9 @@ _FAMILIES = {
         grid={"C": (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)},
     ),
     "ridge": Family(
-        "RidgeClassifier", "least squares with a penalty", grid={"alpha": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)}
+        "RidgeClassifier",
+        "least squares with a penalty",
+        grid={"alpha": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)},
     ),
     "least-squares": Family(
         "LeastSquaresClassifier",

@@ -109,7 +109,12 @@ def _split(data: Labelled, request: FitRequest) -> tuple[NDArray[Any], NDArray[A
 
 
 def _fit(
-    preparation: Preparation, estimator: Any, X: Any, y: NDArray[Any], names: list[str] | None, request: FitRequest
+    preparation: Preparation,
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    names: list[str] | None,
+    request: FitRequest,
 ) -> tuple[Any, list[str]]:
     with (
         warnings.catch_warnings(record=True) as caught,

@@ -37,7 +37,11 @@ class DataOptions:
     def words(self) -> str:
         """Return the words of a command line that read the same file in the same way."""
         words = [str(self.path)]
-        for option, value in (("target", self.target), ("format", self.format), ("delimiter", self.delimiter)):
+        for option, value in (
+            ("target", self.target),
+            ("format", self.format),
+            ("delimiter", self.delimiter),
+        ):
             words += [] if value is None else [f"--{option}", value]
         words += [] if self.missing == "refuse" else ["--missing", self.missing]
         words += [] if self.header else ["--no-header"]
@@ -91,7 +95,9 @@ def load_labelled(options: DataOptions) -> Labelled:
         source = open_source(options.path, options.reading())
         target, chosen = options.target, options.target is not None
         if target is None and source.names is not None:
-            target = choose_target([name for name in source.names if name not in options.ignore] or source.names)
+            target = choose_target(
+                [name for name in source.names if name not in options.ignore] or source.names
+            )
         X, names, y = source.read(target, None, options.ignore)
     place = options.path if target is None else f"{options.path}: target column {target!r}"
     if y is None:
@@ -140,7 +146,9 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
     elif labelled:
         rest = [name for name in source.names if name not in plan.names]
         if target is None and not rest:
-            raise CommandError(f"{options.path}: no column is left for the true classes; name one with --target")
+            raise CommandError(
+                f"{options.path}: no column is left for the true classes; name one with --target"
+            )
         target = target or choose_target(rest)
         plan = replace(plan, target=target)
     # Before anything is computed: are the columns there?
@@ -155,8 +163,10 @@ def _by_position(model: Any, names: list[str], options: DataOptions, labelled: b
     chosen = [name for name in names if name != target and name not in options.ignore]
     if len(chosen) != model.n_features_in_:
         raise CommandError(
-            f"{options.path}: the model was fitted without column names on {model.n_features_in_} features, and "
-            f"the file has {len(chosen)} columns; give a file with just those columns, in the order of the fit"
+            f"{options.path}: the model was fitted without column names on {model.n_features_in_} "
+            "features, and "
+            f"the file has {len(chosen)} columns; give a file with just those columns, in the order of "
+            "the fit"
         )
     note("the model knows no column names; columns are taken in the order of the file")
     return Plan(tuple(chosen), frozenset(), target)

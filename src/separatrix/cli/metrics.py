@@ -92,8 +92,8 @@ def _distinct(values: Any) -> tuple[list[Any], NDArray[Any]]:
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        return None
+        return math.nan  # equal to no class

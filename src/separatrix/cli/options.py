@@ -11,7 +11,11 @@ _DATA_PANEL = "data"
 
 DataFile = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help="Table or matrix: see 'separatrix --help'; - is standard input.", show_default=False),
+    typer.Argument(
+        metavar="DATA",
+        help="Table or matrix: see 'separatrix --help'; - is standard input.",
+        show_default=False,
+    ),
 ]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL.sx", help="File that fit wrote.", show_default=False)
@@ -26,19 +30,25 @@ Target = Annotated[
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Column to leave out, such as an identifier; repeatable.", show_default=False),
+    typer.Option(
+        metavar="NAME", help="Column to leave out, such as an identifier; repeatable.", show_default=False
+    ),
 ]
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="Column of categories, although it holds numbers; repeatable.", show_default=False
+        metavar="NAME",
+        help="Column of categories, although it holds numbers; repeatable.",
+        show_default=False,
     ),
 ]
 Missing = Annotated[
     str,
     typer.Option(
         metavar="refuse|drop|mean",
-        help="Rows with missing values: refuse, leave out, or fill in the column's mean (texts: a category ?).",
+        help=(
+            "Rows with missing values: refuse, leave out, or fill in the column's mean (texts: a category ?)."
+        ),
     ),
 ]
 Format = Annotated[
@@ -51,7 +61,9 @@ Format = Annotated[
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(metavar="CHARACTER", help="Separator of a text table; found by default.", show_default=False),
+    typer.Option(
+        metavar="CHARACTER", help="Separator of a text table; found by default.", show_default=False
+    ),
 ]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is data; columns are called 1, 2, ….")
@@ -70,7 +82,9 @@ Standardize = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Parameter of the model; repeatable.", show_default=False),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Parameter of the model; repeatable.", show_default=False
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of splits and of the model.")]
 MaxTime = Annotated[

@@ -1,4 +1,5 @@
-"""What ``separatrix --help`` says; kept apart from the option parser, which takes longer to load than to read."""
+"""What ``separatrix --help`` says; kept apart from the option parser, which takes longer to load than "
+"to read."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ Usage: separatrix [OPTIONS] COMMAND [ARGS]...
 
   Linear and kernel classification: fit models, certify them, predict.
 
-  Data come from CSV, TSV, LIBSVM text, Parquet, Arrow, JSON lines, NPY or NPZ files, compressed or not, or from
-  standard input (-). Text columns and missing values are handled as part of the saved model.
+  Data come from CSV, TSV, LIBSVM text, Parquet, Arrow, JSON lines, NPY or NPZ files, text also compressed
+  (gzip, zstd, bz2), or from standard input (-). Text columns and missing values are handled as part of the
+  saved model.
 
   Examples:
     separatrix fit flowers.csv --target species --save flowers.sx --plot flowers.png
@@ -62,4 +64,6 @@ def available() -> dict[str, str]:
     """Return the commands that this version has: separability needs the function of that name."""
     import separatrix
 
-    return {name: text for name, text in COMMANDS.items() if name != "separability" or name in separatrix.__all__}
+    return {
+        name: text for name, text in COMMANDS.items() if name != "separability" or name in separatrix.__all__
+    }

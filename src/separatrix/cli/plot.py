@@ -43,7 +43,9 @@ def run(request: PlotRequest) -> None:
         write_picture(axes, request.output)
         return
     if request.data is None:
-        raise CommandError(f"--kind {request.kind} needs rows with their classes: name a data file after the model")
+        raise CommandError(
+            f"--kind {request.kind} needs rows with their classes: name a data file after the model"
+        )
     if request.kind != "boundary":
         from separatrix.cli import evaluate
 
@@ -59,7 +61,9 @@ def _boundary(model: Any, data: DataOptions, output: Path) -> None:
 
     plan = plan_of(model)
     if plan is not None and plan.texts:
-        raise CommandError("a boundary is drawn in the plane of two number columns, and this model reads text columns")
+        raise CommandError(
+            "a boundary is drawn in the plane of two number columns, and this model reads text columns"
+        )
     with noted():
         blocks, _ = model_blocks(model, data, labelled=True)
         parts = [(block.X, metrics.match_labels(block.y, model.classes_)) for block in blocks]
@@ -69,8 +73,12 @@ def _boundary(model: Any, data: DataOptions, output: Path) -> None:
     if X.shape[1] < 2:
         raise CommandError("a boundary needs two features or more")
     if (codes < 0).any():
-        raise CommandError(f"{int((codes < 0).sum()):,} rows have a class that the model does not know; remove them")
+        raise CommandError(
+            f"{int((codes < 0).sum()):,} rows have a class that the model does not know; remove them"
+        )
     with nameless():
         axes = boundary(model, X, model.classes_[codes], names=None if plan is None else list(plan.names))
-        axes.set_title(f"{type(final_step(model)).__name__}, {len(X):,} rows of {data.path.name}", fontsize="medium")
+        axes.set_title(
+            f"{type(final_step(model)).__name__}, {len(X):,} rows of {data.path.name}", fontsize="medium"
+        )
         write_picture(axes, output)

@@ -43,7 +43,9 @@ def run(request: PredictRequest) -> None:
     if request.scores and not hasattr(model, "decision_function"):
         raise CommandError("--scores: this model has no decision function; use --probabilities")
     if request.probabilities and not hasattr(model, "predict_proba"):
-        raise CommandError("--probabilities: this model gives none; use --scores, or fit logistic, lda or gaussian")
+        raise CommandError(
+            "--probabilities: this model gives none; use --scores, or fit logistic, lda or gaussian"
+        )
     with noted():
         blocks, _ = model_blocks(model, request.data, labelled=False)
         answers = _answers(model, blocks, request)
@@ -55,7 +57,9 @@ def run(request: PredictRequest) -> None:
                 writer.write(titles, columns)
 
 
-def _answers(model: Any, blocks: Any, request: PredictRequest) -> Iterator[tuple[list[str], list[NDArray[Any]]]]:
+def _answers(
+    model: Any, blocks: Any, request: PredictRequest
+) -> Iterator[tuple[list[str], list[NDArray[Any]]]]:
     """Yield titles and columns for each block of rows."""
     for block in blocks:
         titles = ["prediction"]
@@ -145,7 +149,8 @@ class _JsonWriter:
 
 class _ParquetWriter:
     def __init__(self, path: str) -> None:
-        self.path, self.writer = path, None
+        self.path = path
+        self.writer: Any = None
 
     def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None:
         import pyarrow as pa

@@ -1,8 +1,8 @@
 """Preprocessing as a part of the model: what a table needs before a model can read it.
 
 Numbers are standardised if the model wants it, missing numbers are replaced by the mean of their column, and
-texts become one column per category. The steps are scikit-learn's, in a pipeline that is saved as one model, so
-that ``predict`` takes rows as they come.
+texts become one column per category. The steps are scikit-learn's, in a pipeline that is saved as one model,
+so that ``predict`` takes rows as they come.
 """
 
 from __future__ import annotations
@@ -62,21 +62,29 @@ class Preparation:
         """Say what is done, for people."""
         parts = []
         if self.impute:
-            parts.append("missing numbers replaced by the column's mean, missing texts a category of their own")
+            parts.append(
+                "missing numbers replaced by the column's mean, missing texts a category of their own"
+            )
         if self.texts:
             parts.append(f"{len(self.texts)} text columns one-hot encoded")
         count = None if self.names is None else len(self.names) - len(self.texts)
         if count is None or count:
             what = "features" if not self.texts else f"{count} number columns"
             if self.standardize:
-                scaled = "scaled to standard deviation 1" if self.sparse else "scaled to mean 0, standard deviation 1"
+                scaled = (
+                    "scaled to standard deviation 1"
+                    if self.sparse
+                    else "scaled to mean 0, standard deviation 1"
+                )
                 parts.append(f"{what} {scaled} (--no-standardize leaves them as they are)")
             else:
                 parts.append(f"{what} as they are (--standardize scales them)")
         return "; ".join(parts)
 
 
-def prepare(X: Any, names: Sequence[str] | None, *, standardize: bool | None, scale: bool, impute: bool) -> Preparation:
+def prepare(
+    X: Any, names: Sequence[str] | None, *, standardize: bool | None, scale: bool, impute: bool
+) -> Preparation:
     """Choose the steps for a table; `standardize` is the user's word, `scale` what the model wants."""
     sparse = hasattr(X, "indptr")
     texts: tuple[str, ...] = ()
@@ -91,8 +99,11 @@ def take(X: Any, rows: NDArray[Any]) -> Any:
     return X.take(rows) if hasattr(X, "schema") else X[rows]
 
 
-def fit_steps(steps: Sequence[tuple[str, Any]], estimator: Any, X: Any, y: Any, names: Sequence[str] | None) -> Any:
-    """Fit the steps, then the model, and return them as one; step by step, so that progress is the model's."""
+def fit_steps(
+    steps: Sequence[tuple[str, Any]], estimator: Any, X: Any, y: Any, names: Sequence[str] | None
+) -> Any:
+    """Fit the steps, then the model, and return them as one; step by step, so that progress is the "
+    "model's."""
     matrix = not hasattr(X, "schema")
     for _, step in steps:
         X = step.fit_transform(X)
@@ -126,7 +137,9 @@ def parts_of(model: Any) -> list[Any]:
     if hasattr(model, "steps"):
         return [part for _, step in model.steps for part in parts_of(step)]
     if hasattr(model, "transformers_"):
-        inner = [part for _, step, _ in model.transformers_ if not isinstance(step, str) for part in parts_of(step)]
+        inner = [
+            part for _, step, _ in model.transformers_ if not isinstance(step, str) for part in parts_of(step)
+        ]
         return [model, *inner]
     return [model]
 
@@ -151,6 +164,10 @@ def fills_missing(model: Any) -> bool:
 
     return any(
         hasattr(part, "statistics_")
-        or any(MISSING_CATEGORY in values for values in getattr(part, "categories_", ()) if values.dtype == object)
+        or any(
+            MISSING_CATEGORY in values
+            for values in getattr(part, "categories_", ())
+            if values.dtype == object
+        )
         for part in parts_of(model)
     )

@@ -1,4 +1,4 @@
-"""``separatrix separability``: is there a hyperplane between the classes?"""
+"""``separatrix separability``: whether there is a hyperplane between the classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def run(options: DataOptions, *, as_json: bool) -> None:
         return
     facts(
         [
-            ("data", f"{options.path}: {len(data.y):,} rows, {data.features:,} features, target {data.target}"),
+            (
+                "data",
+                f"{options.path}: {len(data.y):,} rows, {data.features:,} features, target {data.target}",
+            ),
             ("verdict", str(verdict)),
         ]
     )

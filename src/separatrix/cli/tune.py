@@ -67,11 +67,15 @@ def run(request: TuneRequest) -> None:
     key, more = criterion(request.by)
     family = family_of(request.model)
     fixed = parse_settings(request.settings)
-    grid = parse_grid(request.grid) or {name: values for name, values in family.grid.items() if name not in fixed}
+    grid = parse_grid(request.grid) or {
+        name: values for name, values in family.grid.items() if name not in fixed
+    }
     if not grid:
         raise CommandError(f"{request.model} has no parameters to try; name some: --grid C=0.1,1,10")
     choices = list(draw(grid, request.random, request.seed))
-    estimators = [build_model(request.model, fixed | choice, request.seed, request.max_time) for choice in choices]
+    estimators = [
+        build_model(request.model, fixed | choice, request.seed, request.max_time) for choice in choices
+    ]
     data = load_labelled(request.data)
     prepared = Prepared(data, make_folds(data, request.folds, request.seed, request.data.path))
     preparation = prepare(
@@ -87,11 +91,15 @@ def run(request: TuneRequest) -> None:
             step(_text(choice))
             trials.append(Trial(choice, cross_validate(prepared, preparation, estimator)))
     sign = -1.0 if more else 1.0
-    ranked = sorted(trials, key=lambda t: math.inf if t.outcome.mean(key) is None else sign * (t.outcome.mean(key) or 0.0))
+    ranked = sorted(
+        trials, key=lambda t: math.inf if t.outcome.mean(key) is None else sign * (t.outcome.mean(key) or 0.0)
+    )
     best = ranked[0]
     if best.outcome.mean(key) is None:
         reason = best.outcome.error or f"the model gives no probabilities, which {request.by} needs"
-        raise CommandError(f"{request.model}: no choice of parameters could be judged by {request.by}: {reason}")
+        raise CommandError(
+            f"{request.model}: no choice of parameters could be judged by {request.by}: {reason}"
+        )
     if request.save is not None:
         from separatrix.persistence import save
 
@@ -102,7 +110,9 @@ def run(request: TuneRequest) -> None:
 
         results = [(trial.settings, trial.outcome.mean(key)) for trial in trials]
         title = f"{request.model} on {request.data.path.name}, {request.folds} folds"
-        write_picture(search(results, list(grid), label=request.by, title=title, best_high=more), request.plot)
+        write_picture(
+            search(results, list(grid), label=request.by, title=title, best_high=more), request.plot
+        )
     if request.json:
         print_json(_report(request, data, ranked))
     elif not request.quiet:
@@ -182,12 +192,20 @@ def _report(request: TuneRequest, data: Labelled, ranked: list[Trial]) -> dict[s
 def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, names: list[str]) -> None:
     facts(
         [
-            ("data", f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target {data.target}"),
-            ("tried", f"{len(ranked)} choices of {', '.join(names)} for {request.model}, {request.folds} folds each"),
+            (
+                "data",
+                f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target "
+                f"{data.target}",
+            ),
+            (
+                "tried",
+                f"{len(ranked)} choices of {', '.join(names)} for {request.model}, {request.folds} folds "
+                "each",
+            ),
         ]
     )
     print()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for trial in ranked[:_SHOWN]:
         settings = [str(trial.settings[name]) for name in names]
         if trial.outcome.error:
@@ -209,7 +227,9 @@ def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, 
     lines = [("best", f"{_text(best)} by {request.by}"), saved]
     edges = _at_edge(ranked, names)
     if edges and request.random is None:
-        lines.append(("hint", f"the best {' and '.join(edges)} is at the edge of what was tried: widen --grid"))
+        lines.append(
+            ("hint", f"the best {' and '.join(edges)} is at the edge of what was tried: widen --grid")
+        )
     if request.plot:
         lines.append(("picture", str(request.plot)))
     facts(lines)

@@ -145,7 +145,10 @@ def merged(texts: Sequence[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for text in texts:
         groups.setdefault(re.sub(r"[\d.,]*\d", "#", text), []).append(text)
-    return [same[0] + (f" ({len(same)} times, numbers differ)" if len(same) > 1 else "") for same in groups.values()]
+    return [
+        same[0] + (f" ({len(same)} times, numbers differ)" if len(same) > 1 else "")
+        for same in groups.values()
+    ]
 
 
 def criterion(name: str) -> tuple[str, bool]:

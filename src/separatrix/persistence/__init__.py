@@ -175,7 +175,9 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
 
         if type(model) is ColumnTransformer:
             check_is_fitted(model)
-            return describe_transformer(model, lambda part, step: _describe_model(part, f"{key}.{step}", tensors))
+            return describe_transformer(
+                model, lambda part, step: _describe_model(part, f"{key}.{step}", tensors)
+            )
     if type(model) is not _model_class(name):
         raise ModelFileError(f"{type(model).__module__}.{name} is another class than {MODELS[name]}.{name}")
     fitted = {attribute: value for attribute, value in vars(model).items() if _is_fitted(name, attribute)}

@@ -19,7 +19,9 @@ _PLAIN = ("sparse_threshold", "verbose_feature_names_out")
 def describe_transformer(transformer: Any, describe: Callable[[Any, str], dict[str, Any]]) -> dict[str, Any]:
     """Describe a fitted ColumnTransformer; `describe` does its parts."""
     if transformer.remainder != "drop" or transformer.transformer_weights is not None:
-        raise ModelFileError("a ColumnTransformer with remainder or transformer_weights; name every column instead")
+        raise ModelFileError(
+            "a ColumnTransformer with remainder or transformer_weights; name every column instead"
+        )
     parts = []
     for name, part, columns in transformer.transformers_:
         if name == "remainder":

@@ -1,7 +1,7 @@
 """Several models side by side: how well, and how long."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +11,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str, title: str, best_high: bool = True,
-               baseline: float | None = None) -> "Axes":
-    """Draw the folds of every model with their mean and standard deviation, and the time of a fit beside them.
+def comparison(
+    rows: Sequence[tuple[str, Sequence[float], float]],
+    *,
+    label: str,
+    title: str,
+    best_high: bool = True,
+    baseline: float | None = None,
+) -> "Axes":
+    """Draw the folds of every model with mean and standard deviation, and the time of a fit beside them.
 
     Parameters
     ----------
@@ -35,7 +41,8 @@ def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str
 
     Examples
     --------
-    >>> ax = comparison([("lda", [0.9, 0.95], 0.01), ("qda", [0.8, 0.9], 0.02)], label="accuracy", title="demo")
+    >>> rows = [("lda", [0.9, 0.95], 0.01), ("qda", [0.8, 0.9], 0.02)]
+    >>> ax = comparison(rows, label="accuracy", title="demo")
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['lda', 'qda']
     """
@@ -49,12 +56,27 @@ def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str
         left.plot(values, np.full(len(values), place), "o", color=colour, alpha=0.35, markersize=4, mew=0)
         left.errorbar(mean, place, xerr=spread, fmt="D", color=colour, markersize=6, capsize=3, linewidth=1.6)
         right.plot(seconds, place, "s", color=colour, markersize=6)
-        right.annotate(_seconds(seconds), (seconds, place), xytext=(7, 0), textcoords="offset points",
-                       va="center", fontsize="small", color=INK)
+        right.annotate(
+            _seconds(seconds),
+            (seconds, place),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            color=INK,
+        )
     if baseline is not None and label == "accuracy":
         left.axvline(baseline, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=0)
-        left.annotate("largest class", (baseline, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                      textcoords="offset points", ha="center", fontsize="x-small", color=INK)
+        left.annotate(
+            "largest class",
+            (baseline, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize="x-small",
+            color=INK,
+        )
     left.set_yticks(places, [name for name, _, _ in rows])
     left.set_ylim(len(rows) - 0.4, -0.6)
     left.set_xlabel(f"{label} ({'more' if best_high else 'less'} is better): folds, mean ± deviation")
@@ -68,7 +90,7 @@ def comparison(rows: Sequence[tuple[str, Sequence[float], float]], *, label: str
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title, fontsize="medium")
-    axes: Any = left
+    axes: Axes = left
     return axes
 
 

@@ -32,10 +32,23 @@ def confusion_picture(counts: NDArray[Any], classes: NDArray[Any]) -> "Axes":
         for row in range(size):
             for column in range(size):
                 colour = "white" if shares[row, column] > 0.5 else INK
-                ax.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", fontsize="small", color=colour)
+                ax.text(
+                    column,
+                    row,
+                    f"{counts[row, column]:,}",
+                    ha="center",
+                    va="center",
+                    fontsize="small",
+                    color=colour,
+                )
         slanted = max(len(label) for label in labels) > 4
-        ax.set_xticks(range(size), labels, rotation=45 if slanted else 0, ha="right" if slanted else "center",
-                      rotation_mode="anchor" if slanted else "default")
+        ax.set_xticks(
+            range(size),
+            labels,
+            rotation=45 if slanted else 0,
+            ha="right" if slanted else "center",
+            rotation_mode="anchor" if slanted else "default",
+        )
         ax.set_yticks(range(size), labels)
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
@@ -67,12 +80,24 @@ def curves_picture(positive: NDArray[np.bool_], scores: NDArray[Any], name: str)
     left, right = figure.subplots(1, 2)
     left.plot(fpr, tpr, color=PALETTE[0], linewidth=1.8)
     left.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-    left.set(xlabel=f"share of the others that are called {name}", ylabel=f"share of {name} that is found",
-             title=f"ROC, area {area:.4f}")
-    right.step(np.append(0.0, recall), np.append(precision[:1], precision), where="pre", color=PALETTE[5], linewidth=1.8)
+    left.set(
+        xlabel=f"share of the others that are called {name}",
+        ylabel=f"share of {name} that is found",
+        title=f"ROC, area {area:.4f}",
+    )
+    right.step(
+        np.append(0.0, recall),
+        np.append(precision[:1], precision),
+        where="pre",
+        color=PALETTE[5],
+        linewidth=1.8,
+    )
     right.axhline(total / len(hits), color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-    right.set(xlabel=f"share of {name} that is found (recall)", ylabel=f"share of right calls of {name} (precision)",
-              title=f"precision and recall, average {average:.4f}")
+    right.set(
+        xlabel=f"share of {name} that is found (recall)",
+        ylabel=f"share of right calls of {name} (precision)",
+        title=f"precision and recall, average {average:.4f}",
+    )
     for ax in (left, right):
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.title.set_fontsize("medium")

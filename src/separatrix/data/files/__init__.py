@@ -80,8 +80,8 @@ def read(
     categorical : iterable of str
         Columns to take as text, although they hold numbers or many different values.
     missing : {"refuse", "drop", "keep"}
-        Rows with missing values (empty, ``?``, ``NA``, ``NaN``, ``null``) are refused with their number and the
-        first place, left out, or kept as NaN and, in text columns, as the category ``?``.
+        Rows with missing values (empty, ``?``, ``NA``, ``NaN``, ``null``) are refused with their number and
+        the first place, left out, or kept as NaN and, in text columns, as the category ``?``.
     format : {"csv", "svmlight", "jsonl", "parquet", "arrow", "npy", "npz"}, optional
         The format, where content and name mislead.
     delimiter : str, optional
@@ -94,9 +94,9 @@ def read(
     Returns
     -------
     Table
-        Named tuple ``X, feature_names, y``. ``X`` is a float64 array; an Arrow table if some columns hold text
-        (scikit-learn's ``ColumnTransformer`` takes it as it is); a CSR matrix or an array of its own type, and
-        no names, where the file holds a matrix.
+        Named tuple ``X, feature_names, y``. ``X`` is a float64 array; an Arrow table if some columns hold
+        text (scikit-learn's ``ColumnTransformer`` takes it as it is); a CSR matrix or an array of its own
+        type, and no names, where the file holds a matrix.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class ArrowSource(TabularSource):
             reader = self._guarded(lambda: self._batches(names))
             while (batch := self._guarded(lambda: next(reader, None))) is not None:
                 columns = [
-                    self._guarded(lambda column=batch[name], kind=kind: column.cast(kind))  # type: ignore[misc]
+                    self._guarded(lambda column=batch[name], kind=kind: column.cast(kind))
                     for name, kind in zip(names, wanted, strict=True)
                 ]
                 yield pa.record_batch(columns, names=names)

@@ -131,7 +131,8 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
         if all(NUMBER.fullmatch(column) for column in names):
             advice = " (if the first line is data already: --no-header, header=False)"
         raise DataFileError(
-            f"{name}: the header names {quoted(repeated)} more than once; give every column its own name{advice}"
+            f"{name}: the header names {quoted(repeated)} more than once; give every column its own "
+            f"name{advice}"
         )
     return _Header(names, delimiter, lines)
 

@@ -28,7 +28,9 @@ class MatrixSource:
     ) -> Table:
         """Read all rows."""
         if features is not None or ignore:
-            raise DataFileError(f"{self.name}: the columns of a matrix have no names to choose or ignore them by")
+            raise DataFileError(
+                f"{self.name}: the columns of a matrix have no names to choose or ignore them by"
+            )
         if self.origin.format == "svmlight":
             X, labels = read_svmlight(self.origin, self.reading.index_base)
             whole = bool(np.all(labels == np.floor(labels))) and bool(np.all(np.abs(labels) < 2**53))
@@ -43,7 +45,9 @@ class MatrixSource:
             return
         X, _, y = self.read()
         if X.shape[1] != columns:
-            raise DataFileError(f"{self.name}: {X.shape[1]:,} features, and the model was fitted on {columns:,}")
+            raise DataFileError(
+                f"{self.name}: {X.shape[1]:,} features, and the model was fitted on {columns:,}"
+            )
         for start in range(0, X.shape[0], _BLOCK_ROWS):
             rows = np.arange(start, min(start + _BLOCK_ROWS, X.shape[0]))
             here = slice(start, start + len(rows))

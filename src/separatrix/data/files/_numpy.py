@@ -16,9 +16,9 @@ _CSR = ("data", "indices", "indptr", "shape")
 def read_numpy(origin: Origin, target: str | None, part: str = "train") -> tuple[Any, Any]:
     """Return matrix and target (None if there is none).
 
-    An ``.npz`` holds ``X`` and ``y`` (dense, or ``X_data, X_indices, X_indptr, X_shape``), or ``Xtr, ytr`` and
-    ``Xte, yte``; codes in ``y`` are looked up in ``classes`` if there are any. An ``.npy`` holds a matrix, whose
-    column ``target`` (a number, from 0) is the target.
+    An ``.npz`` holds ``X`` and ``y`` (dense, or ``X_data, X_indices, X_indptr, X_shape``), or ``Xtr, ytr``
+    and ``Xte, yte``; codes in ``y`` are looked up in ``classes`` if there are any. An ``.npy`` holds a
+    matrix, whose column ``target`` (a number, from 0) is the target.
     """
     with open_errors(origin.name):
         try:
@@ -51,17 +51,19 @@ def _read_npz(origin: Origin, target: str | None, part: str) -> tuple[Any, Any]:
         if "Xtr" in keys or "Xtr_data" in keys:
             names = ("Xte", "yte") if part == "test" else ("Xtr", "ytr")
         else:
-            names = ("X", target if target in keys else "y")
+            names = ("X", target if target is not None and target in keys else "y")
         X = _matrix(name, keys, get, names[0])
         y = get(names[1]) if names[1] in keys else None
         if y is None and target is not None:
             raise DataFileError(f"{name}: no target {target!r}; the arrays are {quoted(keys)}")
         if y is not None:
             if y.shape != (X.shape[0],):
-                raise DataFileError(f"{name}: {names[1]} has shape {y.shape} and {names[0]} {X.shape[0]:,} rows")
+                raise DataFileError(
+                    f"{name}: {names[1]} has shape {y.shape} and {names[0]} {X.shape[0]:,} rows"
+                )
             if "classes" in keys and y.dtype.kind in "iu":
                 classes = get("classes")
-                if classes.ndim == 1 and len(y) and 0 <= y.min() and y.max() < len(classes):
+                if classes.ndim == 1 and len(y) and y.min() >= 0 and y.max() < len(classes):
                     y = classes[y]
         return X, y
 
@@ -69,7 +71,9 @@ def _read_npz(origin: Origin, target: str | None, part: str) -> tuple[Any, Any]:
 def _check_size(name: str, origin: Origin, key: str, sizes: dict[str, int]) -> None:
     with zipfile.ZipFile(origin.path) as archive, archive.open(f"{key}.npy") as file:
         version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
         shape, _, dtype = read(file)
     promised = dtype.itemsize * int(np.prod([int(length) for length in shape], dtype=object))
     if not dtype.hasobject and promised > sizes[key]:
@@ -102,7 +106,9 @@ def _matrix(name: str, keys: list[str], get: Callable[[str], Any], key: str) -> 
     if not whole:
         rows = np.flatnonzero(~np.isfinite(values if values.ndim == 1 else values.sum(axis=1)))
         first = "" if sparse.issparse(X) else f", the first in row {rows[0]:,} (from 0)"
-        raise DataFileError(f"{name}: {key} holds NaN or infinite values{first}; fill them in or remove the rows")
+        raise DataFileError(
+            f"{name}: {key} holds NaN or infinite values{first}; fill them in or remove the rows"
+        )
     return X
 
 

@@ -127,7 +127,9 @@ def _texts(origin: Origin) -> Iterator[bytes]:
             if at == 0:
                 rest.append(part)
                 if len(rest) * _BLOCK_BYTES > _LONGEST_LINE:
-                    raise DataFileError(f"{origin.name}: a line has more than {_LONGEST_LINE:,} bytes; no text?")
+                    raise DataFileError(
+                        f"{origin.name}: a line has more than {_LONGEST_LINE:,} bytes; no text?"
+                    )
                 continue
             yield b"".join([*rest, part[:at]])
             rest = [part[at:]]

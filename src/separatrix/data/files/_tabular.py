@@ -51,7 +51,8 @@ class TabularSource(ABC):
 
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the plan's features, numbers as float64 and texts as string, then the target."""
+        """Yield record batches: the plan's features, numbers as float64 and texts as string, then the "
+        "target."""
 
     def place_of(self, row: int) -> str:
         """Return how messages name a data row, counted from 1."""
@@ -66,7 +67,8 @@ class TabularSource(ABC):
         for name in names:
             if kinds[name] not in ("number", "text") and name not in declared:
                 raise DataFileError(
-                    f"{self.name}: column {name!r} holds {kinds[name]} values, neither numbers nor text; convert "
+                    f"{self.name}: column {name!r} holds {kinds[name]} values, neither numbers nor text; "
+                    "convert "
                     f"it, or leave it out (--ignore {name!r})"
                 )
         return Plan(names, frozenset(n for n in names if kinds[n] != "number" or n in declared), target)
@@ -154,12 +156,16 @@ class TabularSource(ABC):
             counts.pop(MISSING_CATEGORY, None)
             slips = [value for value in counts if not NUMBER.fullmatch(value.strip())]
             if slips and 2 * sum(counts[value] for value in slips) < sum(counts.values()):
-                row = int(np.concatenate([block.rows for block in blocks])[pc.index(table[name], slips[0]).as_py()])
+                row = int(
+                    np.concatenate([block.rows for block in blocks])[pc.index(table[name], slips[0]).as_py()]
+                )
                 check_number(self.name, self.place_of(row + 1), name, slips[0])
             if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
                 raise DataFileError(
-                    f"{self.name}: column {name!r} holds {len(counts):,} different texts in {table.num_rows:,} "
-                    f"rows, such as {next(iter(counts))!r}; leave it out (--ignore {name!r}), or have it encoded "
+                    f"{self.name}: column {name!r} holds {len(counts):,} different texts in "
+                    f"{table.num_rows:,} "
+                    f"rows, such as {next(iter(counts))!r}; leave it out (--ignore {name!r}), or have it "
+                    "encoded "
                     f"nevertheless (--categorical {name!r})"
                 )
 
@@ -207,7 +213,8 @@ def check_number(name: str, place: str, column: str, value: str) -> None:
     if not NUMBER.fullmatch(value):
         comma = " (a decimal comma is written as a point)" if "," in value else ""
         raise DataFileError(
-            f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}, take the "
+            f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}, "
+            "take the "
             f"column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
         )
     if not np.isfinite(float(value)):
@@ -224,7 +231,9 @@ def missing_message(missing: Counter[str], rows_missing: int, rows: int, first: 
     listed = ", ".join(f"{column} {count:,}" for column, count in missing.most_common(5))
     more = f" and {len(missing) - 5} more columns" if len(missing) > 5 else ""
     return (
-        f"{total:,} missing value{plural}, in {rows_missing:,} of {rows:,} rows ({listed}{more}), the first in "
-        f"{first}; leave such rows out (--missing drop), fill values in (--missing mean), or leave out a column "
+        f"{total:,} missing value{plural}, in {rows_missing:,} of {rows:,} rows ({listed}{more}), the "
+        "first in "
+        f"{first}; leave such rows out (--missing drop), fill values in (--missing mean), or leave out a "
+        "column "
         "that has many (--ignore)"
     )
