@@ -130,7 +130,7 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
             reading = replace(reading, missing="keep")
     elif options.missing == "mean":
         raise CommandError("--missing mean: the model was fitted without means for missing values; use drop")
-    source = open_source(options.path, reading)
+    source = open_source(options.path, reading, part="test")
     plan = plan_of(model)
     if isinstance(source, MatrixSource):
         if plan is not None:

@@ -1,5 +1,4 @@
-"""What ``separatrix --help`` says; kept apart from the option parser, which takes longer to load than "
-"to read."""
+"""What ``separatrix --help`` says, without the option parser, which takes longer to load than to read."""
 
 from __future__ import annotations
 

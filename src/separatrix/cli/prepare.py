@@ -102,8 +102,7 @@ def take(X: Any, rows: NDArray[Any]) -> Any:
 def fit_steps(
     steps: Sequence[tuple[str, Any]], estimator: Any, X: Any, y: Any, names: Sequence[str] | None
 ) -> Any:
-    """Fit the steps, then the model, and return them as one; step by step, so that progress is the "
-    "model's."""
+    """Fit the steps, then the model, and return them as one; any progress bar is that of the model."""
     matrix = not hasattr(X, "schema")
     for _, step in steps:
         X = step.fit_transform(X)

@@ -48,8 +48,10 @@ def _read_npz(origin: Origin, target: str | None, part: str) -> tuple[Any, Any]:
             _check_size(name, origin, key, sizes)
             return archive[key]
 
-        if "Xtr" in keys or "Xtr_data" in keys:
-            names = ("Xte", "yte") if part == "test" else ("Xtr", "ytr")
+        if part == "test" and ("Xte" in keys or "Xte_data" in keys):
+            names = ("Xte", "yte")
+        elif "Xtr" in keys or "Xtr_data" in keys:
+            names = ("Xtr", "ytr")
         else:
             names = ("X", target if target is not None and target in keys else "y")
         X = _matrix(name, keys, get, names[0])

@@ -51,8 +51,7 @@ class TabularSource(ABC):
 
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the plan's features, numbers as float64 and texts as string, then the "
-        "target."""
+        """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
 
     def place_of(self, row: int) -> str:
         """Return how messages name a data row, counted from 1."""
