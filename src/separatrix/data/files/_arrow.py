@@ -20,7 +20,7 @@ class ArrowSource(TabularSource):
         self.origin, self.reading, self.name = origin, reading, origin.name
         with open_errors(self.name):
             self.schema = self._guarded(self._schema)
-        self.names = list(self.schema.names)
+            self.names = list(self.schema.names)
         if len(set(self.names)) < len(self.names):
             raise DataFileError(f"{self.name}: two columns have the same name; give every column its own")
 
@@ -37,6 +37,8 @@ class ArrowSource(TabularSource):
         with open_errors(self.name):
             reader = self._guarded(lambda: self._batches(names))
             while (batch := self._guarded(lambda: next(reader, None))) is not None:
+                # Offsets that point outside of the file must not be followed, and texts must be UTF-8.
+                self._guarded(lambda batch=batch: batch.validate(full=True))
                 columns = [
                     self._guarded(lambda column=batch[name], kind=kind: column.cast(kind))
                     for name, kind in zip(names, wanted, strict=True)
@@ -102,7 +104,7 @@ class IpcSource(ArrowSource):
         reader = self._open()
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number).select(names)
-            batch.validate(full=True)  # offsets that point outside of the file must not be followed
+            batch.validate(full=True)  # before it is sliced
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 yield batch.slice(start, _BATCH_ROWS)
 

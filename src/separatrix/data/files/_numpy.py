@@ -25,15 +25,16 @@ def read_numpy(origin: Origin, target: str | None, part: str = "train") -> tuple
             if origin.format == "npy":
                 return _split(origin.name, np.load(origin.path, mmap_mode="r", allow_pickle=False), target)
             return _read_npz(origin, target, part)
-        except (zipfile.BadZipFile, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
-            raise DataFileError(f"{origin.name}: damaged or not of NumPy ({error}); save it again") from None
-        except (ValueError, SyntaxError, TypeError, MemoryError, OverflowError) as error:
-            if isinstance(error, DataFileError):
-                raise
+        except (DataFileError, OSError):
+            raise
+        except Exception as error:
+            # Headers are Python expressions and archives may be compressed: damage shows in errors of any kind.
             reason = str(error) or type(error).__name__
-            if "allow_pickle" in reason:
+            if "allow_pickle" in reason or "Python objects" in reason:
                 reason = "it holds Python objects, which are not loaded because they could run code"
-            raise DataFileError(f"{origin.name}: {reason}; save numbers only, with numpy.savez") from None
+            raise DataFileError(
+                f"{origin.name}: damaged, or not numbers of NumPy: {reason}; save it again with numpy.savez"
+            ) from None
 
 
 def _read_npz(origin: Origin, target: str | None, part: str) -> tuple[Any, Any]:
