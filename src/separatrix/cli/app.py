@@ -374,6 +374,7 @@ def separability(
     ignore: o.Ignore = None,
     categorical: o.Categorical = None,
     missing: o.Missing = "refuse",
+    max_time: o.MaxTime = None,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     no_header: o.NoHeader = False,
@@ -392,10 +393,8 @@ def separability(
     with user_errors("interrupted"):
         from separatrix.cli.separability import run
 
-        run(
-            _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base),
-            as_json=json,
-        )
+        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        run(chosen, max_time=max_time, as_json=json)
 
 
 @_command("info")

@@ -9,7 +9,7 @@ from separatrix.cli.prepare import prepare
 from separatrix.cli.screen import facts, print_json
 
 
-def run(options: DataOptions, *, as_json: bool) -> None:
+def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
     """Read the table, encode texts, ask for the verdict."""
     import separatrix
 
@@ -18,10 +18,10 @@ def run(options: DataOptions, *, as_json: bool) -> None:
     steps = prepare(X, data.names, standardize=False, scale=False, impute=options.missing == "mean").steps()
     for _, step in steps:
         X = step.fit_transform(X)
-    verdict = separatrix.separability(X, data.y)
+    verdict = separatrix.separability(X, data.y, max_time=max_time)
     if as_json:
-        content = verdict.as_dict() if hasattr(verdict, "as_dict") else {"verdict": str(verdict)}
-        print_json({"data": str(options.path), "target": data.target, "rows": len(data.y), **content})
+        report = {"data": str(options.path), "target": data.target, "rows": len(data.y), **_content(verdict)}
+        print_json(report)
         return
     facts(
         [
@@ -32,3 +32,13 @@ def run(options: DataOptions, *, as_json: bool) -> None:
             ("verdict", str(verdict)),
         ]
     )
+
+
+def _content(verdict: Any) -> dict[str, Any]:
+    """Return a verdict about two classes, or about several with all their pairs."""
+    content = {"verdict": verdict.verdict, "text": str(verdict)}
+    if not hasattr(verdict, "pairs"):
+        return content | {"width": verdict.width, "widest": verdict.widest}
+    pairs = [{"classes": pair, **_content(found)} for pair, found in verdict.pairs.items()]
+    rest = [{"class": label, **_content(found)} for label, found in verdict.one_vs_rest.items()]
+    return content | {"pairs": pairs, "one_vs_rest": rest}

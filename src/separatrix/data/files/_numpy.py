@@ -28,7 +28,7 @@ def read_numpy(origin: Origin, target: str | None, part: str = "train") -> tuple
         except (DataFileError, OSError):
             raise
         except Exception as error:
-            # Headers are Python expressions and archives may be compressed: damage shows in errors of any kind.
+            # Headers are Python expressions, archives may be compressed: damage shows in errors of any kind.
             reason = str(error) or type(error).__name__
             if "allow_pickle" in reason or "Python objects" in reason:
                 reason = "it holds Python objects, which are not loaded because they could run code"
@@ -57,7 +57,7 @@ def _read_npz(origin: Origin, target: str | None, part: str) -> tuple[Any, Any]:
             names = ("X", target if target is not None and target in keys else "y")
         X = _matrix(name, keys, get, names[0])
         y = get(names[1]) if names[1] in keys else None
-        if y is None and target is not None:
+        if target not in (None, "y", names[1]) or (y is None and target is not None):
             raise DataFileError(f"{name}: no target {target!r}; the arrays are {quoted(keys)}")
         if y is not None:
             if y.shape != (X.shape[0],):
