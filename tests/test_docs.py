@@ -30,6 +30,7 @@ PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/command-line.md",
     "docs/gaussian.md",
     "docs/generative-vs-discriminative.md",
     "docs/least-squares.md",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from separatrix.cli import options as o
+from separatrix.cli.families import families
 from separatrix.cli.overview import CODES, available, overview
 from separatrix.cli.screen import user_errors
 
@@ -76,7 +77,7 @@ def fit(
     data: o.DataFile,
     target: o.Target = None,
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="Family of the model; an unknown name lists all.")
+        str, typer.Option(metavar="NAME", help=f"Family of the model: {', '.join(families())}.")
     ] = "logistic",
     settings: o.Settings = None,
     ignore: o.Ignore = None,
@@ -252,7 +253,7 @@ def compare(
 def tune(
     data: o.DataFile,
     target: o.Target = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Family of the model.")] = "logistic",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Family of the model, as in fit.")] = "logistic",
     grid: Annotated[
         list[str] | None,
         typer.Option(
