@@ -9,6 +9,7 @@ Each has a class after scikit-learn's convention, which also keeps the values th
 ``plot(ax=...)``; a notebook shows it by itself.
 """
 
+from separatrix.plot._animate import animate
 from separatrix.plot._boundary import BoundaryDisplay, boundary
 from separatrix.plot._calibration import CalibrationDisplay, calibration
 from separatrix.plot._codings import CodingsDisplay, codings
@@ -31,6 +32,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "RocCurveDisplay",
     "TubeDisplay",
+    "animate",
     "boundary",
     "calibration",
     "codings",
