@@ -264,6 +264,13 @@ def test_convergence_against_time():
     ax = plot.convergence(SimpleNamespace(history_=records), against="seconds")
     assert ax.get_lines()[0].get_xdata().tolist() == [0.1, 0.2]
     assert ax.figure.axes[1].get_xlabel() == "seconds"
+    pairs = [{"dual": float(k), "violation": 0.1**k} for k in (1, 2)]
+    ax = plot.convergence(SimpleNamespace(history_=pairs))
+    assert texts(ax) == ["dual objective"]
+    assert ax.figure.axes[1].get_ylabel() == "violation (log scale)"
+    alone = plot.convergence(SimpleNamespace(history_=[{"residual": 1.0}, {"residual": 0.1}]))
+    assert len(alone.figure.axes) == 1
+    assert alone.get_yscale() == "log"
     with pytest.raises(ValueError, match="has no times"):
         plot.convergence(SimpleNamespace(history_=[{"objective": 1.0}]), against="seconds")
     with pytest.raises(ValueError, match="'iteration' or 'seconds'"):

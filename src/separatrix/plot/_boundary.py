@@ -23,6 +23,7 @@ from separatrix.plot._plane import Plane, find_plane, read_samples
 from separatrix.plot._points import (
     all_classes,
     check_labels,
+    choose_marks,
     choose_points,
     draw_points,
     note,
@@ -136,9 +137,9 @@ class BoundaryDisplay(Display):
         wrong = self.truth != self.predicted
         marks = draw_points(ax, self.points, self.truth, drawn, self.classes)
         if wrong.any():
-            marks += ring(ax, self.points[drawn[wrong[drawn]]], point_size(len(drawn)), "misclassified",
-                          f"misclassified ({wrong.sum():,} of {count:,})")
-        note(ax, thinned(drawn, count), self.plane.remark)
+            marks += ring(ax, self.points[choose_marks(drawn[wrong[drawn]])], point_size(len(drawn)),
+                          "misclassified", f"misclassified ({wrong.sum():,} of {count:,})")
+        note(ax, thinned(drawn, count, int(wrong[drawn].sum())), self.plane.remark)
         ax.set_xlabel(self.plane.labels[0])
         ax.set_ylabel(self.plane.labels[1])
         outside_legend(ax, marks + handles)

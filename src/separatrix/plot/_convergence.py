@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 _COUNTS = {"mistakes": "mistakes in the pass", "margin_errors": "margin errors in the pass",
            "training_errors": "errors at the pass's end"}
-_OBJECTIVE = {"objective": "objective"}
+_OBJECTIVE = {"objective": "objective", "dual": "dual objective"}
 # What is drawn on a log scale, and its name; the first that a history knows.
-_MEASURES = {"criterion": "criterion J", "relative_gap": "relative gap"}
+_MEASURES = {"criterion": "criterion J", "relative_gap": "relative gap", "violation": "violation",
+             "residual": "residual"}
 # With more passes than this, markers would merge into a band.
 _MOST_MARKERS = 40
 
@@ -93,8 +94,8 @@ class ConvergenceDisplay(Display):
         history = self.history
         labels, unit, step = _COUNTS, "errors", "pass"
         counts = _known(history, labels)
-        if not counts and (counts := _known(history, _OBJECTIVE)):
-            labels, unit, step = _OBJECTIVE, "objective", "iteration"
+        if not counts:
+            counts, labels, unit, step = _known(history, _OBJECTIVE), _OBJECTIVE, "objective", "iteration"
         measures = _known(history, _MEASURES)
         if not counts and not measures:
             raise ValueError(f"history_ of {self.name} has neither errors nor a criterion to draw")
@@ -107,7 +108,12 @@ class ConvergenceDisplay(Display):
 
         from matplotlib.ticker import MaxNLocator
 
-        ax, lower = self._panels(ax, bool(measures))
+        ax, lower = self._panels(ax, bool(counts and measures))
+        if not counts:
+            self._draw_measure(ax, places, measures)
+            ax.set_xlabel(step)
+            outside_legend(ax, list(ax.get_lines()))
+            return self
         handles = [_line(ax, places, counts[key], index, label)
                    for index, (key, label) in enumerate(labels.items()) if key in counts]
         if self.mark_best and "training_errors" in counts:
@@ -117,12 +123,11 @@ class ConvergenceDisplay(Display):
             ax.set_ylim(bottom=0.0)
         if self.against == "iteration":
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if len(places) == 1:
+                ax.set_xlim(places[0] - 1, places[0] + 1)
         bottom, gap = ax, 0.02
         if lower is not None:
-            key, values = next(iter(measures.items()))
-            line = _line(lower, places, values, len(_COUNTS), _MEASURES[key])
-            lower.set_ylabel(f"{_MEASURES[key]} (log scale)")
-            _log_scale(lower, values[np.isfinite(values)])
+            line = self._draw_measure(lower, places, measures)
             if lower.get_subplotspec() is not ax.get_subplotspec():
                 bottom = lower
                 outside_legend(lower, [line])
@@ -136,6 +141,14 @@ class ConvergenceDisplay(Display):
             bottom.set_xlabel(step)
         outside_legend(ax, handles, gap)
         return self
+
+    @staticmethod
+    def _draw_measure(ax: "Axes", places: NDArray[Any], measures: dict[str, NDArray[np.float64]]) -> Any:
+        key, values = next(iter(measures.items()))
+        line = _line(ax, places, values, len(_COUNTS), _MEASURES[key])
+        ax.set_ylabel(f"{_MEASURES[key]} (log scale)")
+        _log_scale(ax, values[np.isfinite(values)])
+        return line
 
     def _panels(self, ax: "Axes | None", both: bool) -> "tuple[Axes, Axes | None]":
         """Return where the counts and where the criterion go: one above the other, or on two scales."""
@@ -159,7 +172,8 @@ def convergence(model: Any, *, ax: "Axes | None" = None, against: str = "iterati
     ----------
     model : fitted estimator or pipeline
         With ``history_``: one record per pass with ``iteration`` and any of ``mistakes``, ``margin_errors``,
-        ``training_errors`` and ``criterion``; or of ``objective`` and ``relative_gap``.
+        ``training_errors`` and ``criterion``; or of ``objective`` or ``dual`` and of ``relative_gap``,
+        ``violation`` or ``residual``.
     ax : matplotlib Axes, optional
         Where to draw the counts (the objective), with the criterion (the gap) on a second axis to the right.
         Without it, a new figure has the one above and the other below.

@@ -11,7 +11,16 @@ from separatrix.plot._canvas import INK, PALETTE, final_step, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._field import Field, draw_edges, draw_levels, draw_regions, survey
 from separatrix.plot._plane import Plane, find_plane, mean_of, read_samples, score_gradient
-from separatrix.plot._points import check_labels, choose_points, draw_points, note, point_size, ring, thinned
+from separatrix.plot._points import (
+    check_labels,
+    choose_marks,
+    choose_points,
+    draw_points,
+    note,
+    point_size,
+    ring,
+    thinned,
+)
 from separatrix.plot._support import support_rows
 
 if TYPE_CHECKING:
@@ -144,13 +153,14 @@ class MarginDisplay(Display):
         else:
             held, kind = margins <= self.level * (1 + _ON), "on or within the margin"
         if held.any():
-            handles += ring(ax, self.points[drawn[held[drawn]]], size, kind, f"{kind} ({held.sum():,})")
+            rows = choose_marks(drawn[held[drawn]])
+            handles += ring(ax, self.points[rows], size, kind, f"{kind} ({held.sum():,})")
         handles += self._draw_slacks(ax, drawn, lines)
         wrong = margins < 0
         # A score of exactly 0 belongs to the positive class.
         wrong |= (self.scores == 0) & (self.codes < 0)
-        handles += _cross(ax, self.points[drawn[wrong[drawn]]], size, int(wrong.sum()))
-        note(ax, thinned(drawn, count), self.plane.remark)
+        handles += _cross(ax, self.points[choose_marks(drawn[wrong[drawn]])], size, int(wrong.sum()))
+        note(ax, thinned(drawn, count, int(held[drawn].sum())), self.plane.remark)
         ax.set_xlabel(self.plane.labels[0])
         ax.set_ylabel(self.plane.labels[1])
         outside_legend(ax, handles + edge + band)
@@ -162,7 +172,7 @@ class MarginDisplay(Display):
         from matplotlib.lines import Line2D
 
         missing = self.slacks > _ON * self.level
-        rows = drawn[missing[drawn]]
+        rows = choose_marks(drawn[missing[drawn]])
         ends = self._feet(rows, lines)
         if ends is not None and len(rows):
             ways = LineCollection(list(np.stack([self.points[rows], ends], axis=1)), colors=_SLACK,

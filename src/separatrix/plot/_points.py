@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_POINTS = 5000
+MOST_MARKS = 300
 # However rare a class is, this many of its points are drawn.
 _LEAST_OF_A_CLASS = 25
 
@@ -61,9 +62,19 @@ def note(ax: "Axes", *words: str) -> None:
                 verticalalignment="bottom")
 
 
-def thinned(drawn: NDArray[np.intp], count: int) -> str:
-    """Say how many points are drawn, if not all."""
-    return "" if len(drawn) == count else f"{len(drawn):,} of {count:,} points drawn"
+def thinned(drawn: NDArray[np.intp], count: int, marked: int = 0) -> str:
+    """Say how many points are drawn, if not all, and that not all of the `marked` ones have their marks."""
+    words = "" if len(drawn) == count else f"{len(drawn):,} of {count:,} points drawn"
+    if marked > MOST_MARKS:
+        words += f"{', ' if words else ''}marks on {MOST_MARKS} of each kind"
+    return words
+
+
+def choose_marks(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rows that get a ring, cross or line: more than a few hundred would be a blot."""
+    if len(rows) <= MOST_MARKS:
+        return rows
+    return np.sort(np.random.default_rng(1).choice(rows, MOST_MARKS, replace=False))
 
 
 def draw_points(ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], drawn: NDArray[np.intp],
@@ -77,7 +88,8 @@ def draw_points(ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], draw
         style = class_style(index)
         members = drawn[truth[drawn] == label]
         ax.scatter(flat[members, 0], flat[members, 1], s=size, c=style.colour, marker=style.marker,
-                   edgecolors=INK, linewidths=0.012 * size, zorder=3, label=str(label))
+                   edgecolors=INK, linewidths=0.012 * size, zorder=3, label=str(label),
+                   alpha=1.0 if len(drawn) <= 1500 else 0.6)  # classes drawn first show through
         handles.append(Line2D([], [], linestyle="none", marker=style.marker, color=style.colour, markersize=6,
                               markeredgecolor=INK, markeredgewidth=0.4, label=str(label)))
     return handles

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from separatrix.plot._canvas import INK, PALETTE, final_step, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._plane import read_samples
-from separatrix.plot._points import choose_points, note, point_size, ring, thinned
+from separatrix.plot._points import choose_marks, choose_points, note, point_size, ring, thinned
 from separatrix.plot._support import support_rows
 
 if TYPE_CHECKING:
@@ -150,9 +150,10 @@ class TubeDisplay(Display):
             distance = np.abs(self.target - self.predicted)
             held, kind = distance >= self.epsilon * (1 - _ON), "on or outside the tube"
         if held.any():
-            handles += ring(ax, points[drawn[held[drawn]]], size, kind, f"{kind} ({held.sum():,})")
+            ringed = choose_marks(drawn[held[drawn]])
+            handles += ring(ax, points[ringed], size, kind, f"{kind} ({held.sum():,})")
         outside = self.slacks > _ON * (self.epsilon or 1.0)
-        rows = drawn[outside[drawn]]
+        rows = choose_marks(drawn[outside[drawn]])
         if outside.any():
             rim = self.predicted + np.sign(self.target - self.predicted) * self.epsilon
             ways = np.stack([points[rows], np.stack([self.position[rows], rim[rows]], axis=1)], axis=1)
@@ -166,7 +167,7 @@ class TubeDisplay(Display):
         ax.set_xlim(u[0], u[-1])
         ax.set_xlabel(self.labels[0])
         ax.set_ylabel(self.labels[1])
-        note(ax, thinned(drawn, count))
+        note(ax, thinned(drawn, count, int(held[drawn].sum())))
         outside_legend(ax, handles)
         return self
 
