@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from separatrix import LogisticRegression, Perceptron, SGDClassifier, plot
+from separatrix import KernelPerceptron, LogisticRegression, Perceptron, SGDClassifier, plot
 from separatrix.traces import trace
 from separatrix.traces._perceptron import lane_dots
 
@@ -78,6 +78,24 @@ def test_any_perceptron_is_traced_to_the_last_bit(
     if weighted and len(np.unique(y[more["sample_weight"] > 0])) < 2:
         return
     same_bits(model, X, y, **more)
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "joint"])
+@pytest.mark.parametrize("keep", ["last", "best", "average"])
+def test_a_kernel_perceptron_is_traced_to_the_last_bit(multiclass, keep):
+    X, y = IRIS.data[::3], NAMES[::3]
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.25], len(y))
+    model = KernelPerceptron(multiclass=multiclass, keep=keep, gamma="scale", max_iter=8, margin=0.1)
+    steps = trace(model, X, y, sample_weight=weights)
+    end = steps.last()
+    fit = fitted(model, X, y, sample_weight=weights)
+    np.testing.assert_array_equal(end.alpha[:, fit.support_], fit.dual_coef_)
+    np.testing.assert_array_equal(end.intercept, fit.intercept_)
+    assert np.count_nonzero(end.alpha.any(axis=0)) == len(fit.support_)
+    grid = np.random.default_rng(1).normal(5.0, 1.0, size=(40, 4))
+    np.testing.assert_allclose(steps.decision(end, grid), fit.decision_function(grid), atol=1e-10)
+    changed = next(step for step in steps if step.changed)
+    assert f"[{changed.samples[0]}] " in changed.what
 
 
 def test_sums_in_lanes_are_sums():
@@ -247,7 +265,7 @@ def test_pairs_on_a_given_kernel_matrix():
 
 def test_refusals():
     X, y = IRIS.data, NAMES
-    with pytest.raises(TypeError, match=r"trace knows Perceptron, SGDClassifier, .*, not Ridge"):
+    with pytest.raises(TypeError, match=r"trace knows Perceptron, .*, not Ridge"):
         trace(linear_model.Ridge(), X, y)
     with pytest.raises(TypeError, match=r"trace follows separatrix\.Perceptron"):
         trace(linear_model.Perceptron(), X, y)

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/plots.md, docs/traces.md, docs/quickstart.md and docs/index.md.
+"""Draw the pictures that the pages in docs/ show from figures/gallery.
 
     python docs/figures/gallery.py [folder]
 
@@ -19,6 +19,7 @@ from sklearn.svm import SVC, SVR
 
 import separatrix as sx
 from separatrix import plot
+from separatrix.plot._canvas import DASHES, PALETTE, new_figure, outside_legend
 from separatrix.traces import trace
 
 IRIS = load_iris(as_frame=True)
@@ -96,6 +97,78 @@ def codings():
     return plot.codings(model, SEPALS, SPECIES)[0]
 
 
+def side_by_side(models, X, y, **settings):
+    """Draw several models of the same data in one row, with one legend."""
+    figure = new_figure(3.3 * len(models), 3.7)
+    panels = figure.subplots(1, len(models), sharex=True, sharey=True)
+    legend = {}
+    for ax, (title, model) in zip(panels, models.items(), strict=True):
+        plot.boundary(model.fit(X, y), X, y, ax=ax, **settings)
+        for handle in ax.get_legend().legend_handles:
+            label = handle.get_label()
+            legend["misclassified" if label.startswith("misclassified") else label] = handle
+        ax.get_legend().remove()
+        wrong = int(np.sum(model.predict(X) != y))
+        ax.set_title(f"{title}\n{wrong} wrong" if wrong else f"{title}\nnone wrong", fontsize="medium")
+        ax.set_ylabel(ax.get_ylabel() if ax is panels[0] else "")
+    figure.legend(handles=list(legend.values()), labels=list(legend), loc="outside lower center",
+                  ncols=len(legend), frameon=False, fontsize="small")
+    return panels[0]
+
+
+def perceptron_margin():
+    """Boundaries of perceptrons with a growing margin."""
+    random = np.random.default_rng(2)
+    y = np.repeat(["low", "high"], 25)
+    X = random.normal(scale=0.6, size=(50, 2)) + np.where(y == "high", 1.6, -1.6)[:, None] * [1.0, 0.6]
+    models = {f"margin = {m}": sx.Perceptron(margin=m, shuffle=False, tol=None) for m in (0, 10, 100)}
+    return side_by_side(models, X, y)
+
+
+def gaussian_forms():
+    """Boundaries of the four forms of covariance."""
+    forms = ("shared", "full", "diagonal", "spherical")
+    return side_by_side({form: sx.GaussianClassifier(form) for form in forms}, SEPALS, SPECIES)
+
+
+def logistic_penalty():
+    """Lines of equal score for three strengths of the penalty."""
+    levels = np.log([1 / 99, 1 / 9, 1, 9, 99])  # probabilities of 1, 10, 50, 90, 99 %
+    models = {f"C = {C:g}": sx.LogisticRegression(C=C) for C in (0.1, 1.0, 100.0)}
+    return side_by_side(models, PETALS[50:], SPECIES[50:], contours=levels.round(1))
+
+
+def sgd_steps():
+    """Distance to the minimum, pass by pass, for several step rules."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    alpha, passes = 1e-3, 60
+    exact = sx.LogisticRegression(C=1 / (alpha * len(y)), tol=1e-12).fit(X, y)
+    least = exact.certificate_.primal * alpha
+
+    def objective(model):
+        f = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+        return np.logaddexp(0.0, -f).mean() + 0.5 * alpha * float(np.sum(model.coef_**2))
+
+    rules = {"optimal": {}, "optimal, averaged": {"average": True}, "pegasos": {"learning_rate": "pegasos"},
+             "constant, 0.01": {"learning_rate": "constant", "eta0": 0.01},
+             "invscaling, 0.1": {"learning_rate": "invscaling", "eta0": 0.1}}
+    ax = new_figure(6.8, 3.8).subplots()
+    for index, (name, rule) in enumerate(rules.items()):
+        model = sx.SGDClassifier("log_loss", alpha=alpha, random_state=0, **rule)
+        heights = []
+        for _ in range(passes):
+            model.partial_fit(X, y, classes=[0, 1])
+            heights.append((objective(model) - least) / least)
+        ax.plot(range(1, passes + 1), heights, color=PALETTE[index], linestyle=DASHES[index], linewidth=1.7,
+                label=name)
+    ax.set_yscale("log")
+    ax.set_xlabel("pass")
+    ax.set_ylabel("distance to the minimum, relative")
+    outside_legend(ax, list(ax.get_lines()))
+    return ax
+
+
 def perceptron(path):
     """Write a moving picture of a perceptron at work."""
     X, y = make_moons(60, noise=0.1, random_state=4)
@@ -105,7 +178,7 @@ def perceptron(path):
 
 
 PICTURES = (boundary, quickstart, margin, tube, convergence, confusion, roc, precision_recall, calibration,
-            kernel_matrix, codings)
+            kernel_matrix, codings, perceptron_margin, gaussian_forms, logistic_penalty, sgd_steps)
 
 
 def main():

@@ -36,7 +36,9 @@ def trace(
         str | None,
         typer.Option(help="Column to predict; the last one without it.", show_default=False),
     ] = None,
-    model: Annotated[str, typer.Option(help="perceptron, sgd, logistic or svc.")] = "perceptron",
+    model: Annotated[
+        str, typer.Option(help="perceptron, kernel-perceptron, sgd, logistic or svc.")
+    ] = "perceptron",
     settings: Annotated[
         list[str] | None,
         typer.Option(

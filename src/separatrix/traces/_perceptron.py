@@ -2,7 +2,8 @@ r"""The perceptron, sample by sample.
 
 Column rule: where ``y f(x) ≤ 0`` or ``y f(x) < b``, do ``w += η y x̃``. Joint rule: every rival ``k`` of the
 true class ``c`` with ``a_k·x̃ + b > a_c·x̃`` gets ``a_k −= η x̃``, and if there was one, ``a_c += η x̃``. Scores
-are summed in the order of the compiled pass, so that a trace and a fit agree to the last bit.
+are summed in the order of the compiled pass, so that a trace and a fit agree to the last bit. With a kernel,
+``f(x) = Σ a_i k(x_i, x) + b``: a step on sample ``i`` changes ``a_i`` instead of ``w``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
+from separatrix.kernels import resolve_kernel
 from separatrix.models._validation import sample_weights
 from separatrix.multiclass import Coding
 from separatrix.solvers._loop import NoImprovement
@@ -48,24 +50,27 @@ class PerceptronTracer:
 
     def __init__(self, model: Any, X: Array, y: Array, classes: Array, numbers: Array, weight: Any) -> None:
         for name, off in (("penalty", None), ("early_stopping", False)):
-            if getattr(model, name) != off:
+            given = getattr(model, name, off)
+            if given != off:
                 raise ValueError(
-                    f"trace shows the plain perceptron and knows no {name}={getattr(model, name)!r}: "
-                    f"set {name}={off!r}"
+                    f"trace shows the plain perceptron and knows no {name}={given!r}: set {name}={off!r}"
                 )
         self.model, self.X, self.classes, self.numbers = model, X, classes, numbers
         self.coding = Coding.of(model.multiclass, len(classes))
+        self.sizes = sample_weights(X, y, numbers, classes, weight, None)
         weights = sample_weights(X, y, numbers, classes, weight, model.class_weight)
         seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
         self.visits = Visits(view_of(X), numbers, weights, shuffle=model.shuffle, seed=seed)
-        T = X.dtype.type
-        self.eta = T(model.eta0)
+        self.start(X.shape[1], X.dtype)
+
+    def start(self, size: int, dtype: Any) -> None:
+        """Set all to zero: `size` weights for each column."""
+        T, model, P = dtype.type, self.model, self.coding.columns
         margin = model.margin
         if margin is None:
             margin = model.eta0 if self.coding.joint else 0.0
-        self.margin = T(margin)
-        P = self.coding.columns
-        self.W, self.b = np.zeros((P, X.shape[1]), dtype=X.dtype), np.zeros(P, dtype=X.dtype)
+        self.number, self.eta, self.margin = T, T(model.eta0), T(margin)
+        self.W, self.b = np.zeros((P, size), dtype=dtype), np.zeros(P, dtype=dtype)
         self.active = np.ones(P, dtype=bool)
         self.largest_wins = self.coding.joint or (P > 1 and bool(np.all(self.coding.codes)))
         # For the mean of the weights: sum of the steps, each times the presentations before it.
@@ -73,12 +78,35 @@ class PerceptronTracer:
         self.best: tuple[Array, Array, Array] | None = None
         self.counter, self.mistakes = 0, 0
 
-    columns = staticmethod(linear_columns)
+    def columns(self, step: TraceStep, points: Array) -> Array:
+        """Return the score columns of points under the weights after a step."""
+        return linear_columns(step, points)
+
+    def scores(self, rows: Any) -> Array:
+        """Return the score columns of samples."""
+        X = self.X[rows]
+        return np.stack([lane_dots(X, w) for w in self.W], axis=1) + self.b
+
+    def add(self, k: int, row: int, amount: Any) -> None:
+        """Add a multiple of a sample to a column."""
+        self.W[k] += amount * self.X[row]
+        self.drift[k] += self.clock * float(amount) * self.X[row]
+        if self.model.fit_intercept:
+            self.b[k] += amount
+            self.drift_b[k] += self.clock * float(amount)
+
+    def words(self, index: str, row: int) -> tuple[str, str]:
+        """Return what a step changes and what it adds, in words."""
+        return f"w{index}", " x"
+
+    def parameters(self, W: Array, b: Array) -> dict[str, Any]:
+        """Return the parameters as a step holds them."""
+        return {"coef": frozen(W), "intercept": frozen(b)}
 
     def steps(self) -> Iterator[TraceStep]:
         """Yield every presentation, then what the fit returns."""
         model, visits = self.model, self.visits
-        each = None if visits.weights is None else visits.weights.astype(self.X.dtype)
+        each = None if visits.weights is None else visits.weights.astype(self.b.dtype)
         rule = NoImprovement(model.tol, model.n_iter_no_change)
         why = f"max_iter = {model.max_iter} passes are over"
         for index in range(1, model.max_iter + 1):
@@ -103,20 +131,16 @@ class PerceptronTracer:
         yield self._close(index, why, bool(still.all()))
 
     def _present(self, index: int, row: int, weight: float) -> TraceStep:
-        x, c = self.X[row], int(self.numbers[row])
-        scores = np.array([lane_dots(x[None], w)[0] for w in self.W], dtype=self.X.dtype) + self.b
+        c = int(self.numbers[row])
+        scores = self.scores([row])[0]
         learn = self._learn_jointly if self.coding.joint else self._learn_columns
         why, pushed = learn(scores, c, weight)
         words = []
         for k, sign in pushed:
-            amount = self.X.dtype.type(sign) * self.eta * self.X.dtype.type(weight)
-            self.W[k] += amount * x
-            self.drift[k] += self.clock * float(amount) * x
-            if self.model.fit_intercept:
-                self.b[k] += amount
-                self.drift_b[k] += self.clock * float(amount)
+            amount = self.number(sign) * self.eta * self.number(weight)
+            self.add(k, row, amount)
             self.updates[k] += 1
-            words.append(self._words(k, float(amount)))
+            words.append(self._words(k, row, float(amount)))
         self.clock += weight
         self.counter += 1
         return TraceStep(
@@ -126,19 +150,19 @@ class PerceptronTracer:
             bool(pushed),
             why,
             "; ".join(words) or "nothing changes",
-            frozen(self.W),
-            frozen(self.b),
+            **self.parameters(self.W, self.b),
             facts={"score": float(scores[c if self.coding.joint else 0]), "mistakes": self.mistakes},
             unit=self.unit,
             names=(str(self.classes[c]),),
         )
 
-    def _words(self, k: int, amount: float) -> str:
+    def _words(self, k: int, row: int, amount: float) -> str:
         index = "" if len(self.W) == 1 else self._label(k)
         sign = "+=" if amount > 0 else "−="
         size = number(abs(amount))
+        what, times = self.words(index, row)
         intercept = f", b{index} {sign} {size}" if self.model.fit_intercept else ""
-        return f"w{index} {sign} {size} x{intercept}"
+        return f"{what} {sign} {size}{times}{intercept}"
 
     def _label(self, k: int) -> str:
         """Name a column: its class, or its pair of classes."""
@@ -153,7 +177,7 @@ class PerceptronTracer:
         for k, y in enumerate(self.coding.codes[c].tolist()):
             if y == 0 or not self.active[k]:
                 continue
-            m = self.X.dtype.type(y) * scores[k]
+            m = self.number(y) * scores[k]
             if m < self.margin:
                 self.criterion += weight * (float(self.margin) - float(m))
             self.mistakes += bool(m <= 0)
@@ -186,9 +210,9 @@ class PerceptronTracer:
         if self.model.keep != "best":
             return
         weights = self.visits.weights
-        s = np.ones(len(self.X)) if weights is None else weights
-        F = np.stack([lane_dots(self.X, w) for w in self.W], axis=1) + self.b
-        every = np.arange(len(self.X))
+        s = np.ones(len(self.numbers)) if weights is None else weights
+        every = np.arange(len(self.numbers))
+        F = self.scores(every)
         if self.largest_wins:
             own = F[every, self.numbers]
             others = F.copy()
@@ -217,5 +241,54 @@ class PerceptronTracer:
             fewest, W, b = self.best
             what = f"the weights of the pass with the fewest errors ({number(fewest.sum())}) are returned"
         facts = {"mistakes": float(self.mistakes)}
-        return TraceStep(0, index, (), False, why, what, frozen(W.astype(self.X.dtype)),
-                         frozen(b.astype(self.X.dtype)), facts=facts, end=True, unit=self.unit)  # fmt: skip
+        found = self.parameters(W.astype(self.W.dtype), b.astype(self.b.dtype))
+        return TraceStep(0, index, (), False, why, what, **found, facts=facts, end=True, unit=self.unit)
+
+
+class KernelPerceptronTracer(PerceptronTracer):
+    """One kernel perceptron fit, presentation by presentation; the weights are those of the samples."""
+
+    def start(self, size: int, dtype: Any) -> None:
+        """Set all to zero, the scores of the samples included, which every step keeps up to date."""
+        super().start(len(self.numbers), np.dtype(np.float64))
+        model = self.model
+        self.kernel = resolve_kernel(
+            model.kernel,
+            gamma=model.gamma,
+            degree=model.degree,
+            coef0=model.coef0,
+            X=self.X,
+            weights=self.sizes,
+        )
+        self.F = np.zeros((len(self.numbers), len(self.b)))
+
+    def columns(self, step: TraceStep, points: Array) -> Array:
+        """Return ``Σ a_i k(x_i, x) + b`` for each point and column."""
+        A = np.atleast_2d(np.asarray(step.alpha))
+        rows = np.flatnonzero(A.any(axis=0))
+        scores = np.tile(step.intercept, (len(points), 1))
+        if rows.size:
+            scores += np.asarray(self.kernel(points, self.X[rows])) @ A[:, rows].T
+        return scores
+
+    def scores(self, rows: Any) -> Array:
+        """Return the score columns of samples."""
+        return np.asarray(self.F[rows])
+
+    def add(self, k: int, row: int, amount: Any) -> None:
+        """Add to a sample's coefficient in a column, and its kernel row to the scores."""
+        self.W[k, row] += amount
+        self.drift[k, row] += self.clock * amount
+        self.F[:, k] += np.asarray(self.kernel(self.X[[row]], self.X))[0] * amount
+        if self.model.fit_intercept:
+            self.b[k] += amount
+            self.drift_b[k] += self.clock * amount
+            self.F[:, k] += amount
+
+    def words(self, index: str, row: int) -> tuple[str, str]:
+        """Return what a step changes and what it adds, in words."""
+        return f"a{index}[{row}]", ""
+
+    def parameters(self, W: Array, b: Array) -> dict[str, Any]:
+        """Return the parameters as a step holds them."""
+        return {"coef": None, "intercept": frozen(b), "alpha": frozen(W[0] if len(W) == 1 else W)}

@@ -16,6 +16,7 @@ from separatrix.traces._types import Tracer, TraceStep
 
 _METHODS: dict[str, tuple[str, ...]] = {
     "Perceptron": ("perceptron",),
+    "KernelPerceptron": ("kernel-perceptron",),
     "SGDClassifier": ("sgd",),
     "LogisticRegression": ("newton", "gradient"),
     "SVC": ("smo",),
@@ -32,7 +33,7 @@ class Trace:
     model : estimator
         What is traced; it is not changed.
     method : str
-        "perceptron", "sgd", "newton", "gradient" or "smo".
+        "perceptron", "kernel-perceptron", "sgd", "newton", "gradient" or "smo".
     X : ndarray or CSR matrix of shape (n, n_features)
         The samples that the method sees: behind the steps before it, in a pipeline.
     y : ndarray of shape (n,)
@@ -67,6 +68,10 @@ class Trace:
 
             X = self.X.toarray() if sparse.issparse(self.X) else self.X
             return PerceptronTracer(model, X, *common[1:])
+        if self.method == "kernel-perceptron":
+            from separatrix.traces._perceptron import KernelPerceptronTracer
+
+            return KernelPerceptronTracer(model, *common)
         if self.method == "sgd":
             from separatrix.traces._sgd import SgdTracer
 
@@ -130,15 +135,16 @@ def trace(
 ) -> Trace:
     """Give every step of a fit, with what changed and why.
 
-    Perceptron and stochastic gradient descent step from sample to sample, in the order of the fit; logistic
+    Perceptrons and stochastic gradient descent step from sample to sample, in the order of the fit; logistic
     regression by Newton's method or by gradient descent; a support vector machine from pair to pair. The last
     step tells why the method ended and holds the weights that ``model.fit(X, y)`` would return: those of a
     perceptron to the last bit, others to rounding or to the tolerance.
 
     Parameters
     ----------
-    model : Perceptron, SGDClassifier, LogisticRegression or SVC, or a pipeline that ends in one
-        Its parameters are followed; it is not changed. A pipeline's other steps are fitted first.
+    model : Perceptron, KernelPerceptron, SGDClassifier, LogisticRegression or SVC
+        Or a pipeline that ends in one: its other steps are fitted first. The parameters are followed, and
+        nothing is changed.
     X : {array-like, sparse matrix} of shape (n, n_features)
         Samples.
     y : array-like of shape (n,)

@@ -34,8 +34,8 @@ class TraceStep:
         Weights after the step; None where a kernel has none.
     intercept : ndarray of shape (columns,)
         Constant terms after it.
-    alpha : ndarray of shape (n,) or None
-        Dual variables after it, for methods in the dual.
+    alpha : ndarray of shape (n,) or (columns, n) or None
+        Coefficients of the samples after it, for methods in the dual.
     objective : float or None
         Value of the objective after it, where the method has one at hand.
     facts : mapping of str to float
