@@ -348,7 +348,9 @@ def test_bad_searches(refused, iris, words, part):
 # ---------------------------------------------------------------------------------------------------- plot
 
 
-@pytest.mark.parametrize("kind", ["boundary", "convergence", "confusion"])
+@pytest.mark.parametrize(
+    "kind", ["boundary", "convergence", "confusion", "roc", "precision-recall", "calibration"]
+)
 def test_plots(run, iris, iris_model, tmp_path, kind):
     picture = tmp_path / "p.png"
     words = [] if kind == "convergence" else [iris]
@@ -359,7 +361,7 @@ def test_plots(run, iris, iris_model, tmp_path, kind):
 
 def test_plots_that_cannot_be(refused, run, iris, iris_model, data, tmp_path):
     picture = tmp_path / "p.png"
-    assert "two classes" in refused("plot", iris_model, iris, "--kind", "curves", "--output", picture)
+    assert "--kind margin" in refused("plot", iris_model, iris, "--kind", "margin", "--output", picture)
     assert "data file" in refused("plot", iris_model, "--output", picture)
     assert "--kind" in refused("plot", iris_model, iris, "--kind", "pie", "--output", picture)
     adult = data("adult.csv")

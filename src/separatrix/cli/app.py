@@ -12,6 +12,7 @@ from separatrix.cli import options as o
 from separatrix.cli.families import families
 from separatrix.cli.overview import CODES, available, overview
 from separatrix.cli.screen import user_errors
+from separatrix.cli.trace import register as register_trace
 
 if TYPE_CHECKING:
     from separatrix.cli.inputs import DataOptions
@@ -171,8 +172,8 @@ def evaluate(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="auto|curves|confusion",
-            help="Picture: ROC and PR curves (two classes) or confusion matrix.",
+            metavar="KIND",
+            help="Picture: roc, precision-recall, calibration or confusion; auto: roc for two classes.",
         ),
     ] = "auto",
     format: o.Format = None,  # noqa: A002
@@ -189,7 +190,7 @@ def evaluate(
     \b
     Examples:
       separatrix evaluate model.sx test.csv
-      separatrix evaluate model.sx test.csv --target income --missing drop --plot curves.png
+      separatrix evaluate model.sx test.csv --target income --missing drop --plot roc.png
     """
     with user_errors("interrupted"):
         from separatrix.cli.evaluate import EvaluateRequest, run
@@ -340,7 +341,11 @@ def plot(
         Path, typer.Option("--output", "-o", metavar="PICTURE", help="Where to draw (png, svg, pdf).")
     ] = Path("model.png"),
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="boundary, convergence, confusion or curves (ROC and PR).")
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="boundary, margin, convergence, confusion, roc, precision-recall or calibration.",
+        ),
     ] = "boundary",
     target: o.Target = None,
     missing: o.Missing = "refuse",
@@ -349,7 +354,7 @@ def plot(
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
 ) -> None:
-    """Draw a saved model: boundary, convergence, confusion matrix, curves.
+    """Draw a saved model: boundary, margin, convergence, confusion matrix, curves.
 
     Convergence needs the model only; the other kinds need rows with their classes.
 
@@ -357,7 +362,7 @@ def plot(
     Examples:
       separatrix plot model.sx banknote.csv --output boundary.png
       separatrix plot model.sx --kind convergence --output convergence.svg
-      separatrix plot model.sx test.csv --kind curves --output roc.pdf
+      separatrix plot model.sx test.csv --kind roc --output roc.pdf
     """
     with user_errors("interrupted"):
         from separatrix.cli.plot import PlotRequest, run
@@ -366,6 +371,9 @@ def plot(
         if data is not None:
             chosen = _data(data, target, None, None, missing, format, delimiter, no_header, index_base)
         run(PlotRequest(model, chosen, output, kind))
+
+
+register_trace(app, epilog=CODES)
 
 
 @_command("separability")

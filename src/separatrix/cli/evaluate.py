@@ -16,6 +16,7 @@ from separatrix.cli.prepare import nameless
 from separatrix.cli.screen import CommandError, class_table, facts, note, print_json, table
 from separatrix.persistence import load
 
+KINDS = ("roc", "precision-recall", "calibration", "confusion")
 _WIDEST = 12
 
 
@@ -32,7 +33,7 @@ class EvaluateRequest:
 
 @dataclass
 class _Tally:
-    """What is added up over the blocks."""
+    """What is added up over the blocks; scores are kept where a number or a picture needs all of them."""
 
     counts: NDArray[np.int64]
     log_loss: float | None
@@ -42,6 +43,8 @@ class _Tally:
 
 def run(request: EvaluateRequest) -> None:
     """Predict block by block, count, report."""
+    if request.kind not in ("auto", *KINDS):
+        raise CommandError(f"--kind must be one of auto, {', '.join(KINDS)}; got {request.kind!r}")
     check_picture("--plot", request.plot, request.data.path, request.model)
     model = load(request.model)
     classes = np.asarray(model.classes_)
@@ -69,8 +72,10 @@ def draw(request: EvaluateRequest) -> None:
 
 
 def _count(model: Any, classes: NDArray[Any], blocks: Any, request: EvaluateRequest) -> _Tally:
-    size = len(classes)
+    size, kind = len(classes), _kind(request, len(classes))
     probable = hasattr(model, "predict_proba")
+    if kind == "calibration" and not probable:
+        raise CommandError("--kind calibration needs probabilities, and this model gives none")
     tally = _Tally(np.zeros((size + 1, size), dtype=np.int64), 0.0 if probable else None, [], [])
     for block in blocks:
         if block.y is None:
@@ -79,15 +84,24 @@ def _count(model: Any, classes: NDArray[Any], blocks: Any, request: EvaluateRequ
         with nameless():
             predicted = metrics.match_labels(np.asarray(model.predict(block.X)), classes)
             tally.counts += metrics.confusion(truth, predicted, size)
-            if probable:
-                probabilities = model.predict_proba(block.X)
+            probabilities = model.predict_proba(block.X) if probable else None
+            if probabilities is not None:
                 tally.log_loss = (tally.log_loss or 0.0) + metrics.log_losses(truth, probabilities)
-            if size == 2:
-                has_scores = hasattr(model, "decision_function")
-                scores = model.decision_function(block.X) if has_scores else probabilities[:, 1]
+            if size == 2 or kind in ("roc", "precision-recall", "calibration"):
+                ranked = hasattr(model, "decision_function") and kind != "calibration"
+                scores = np.asarray(model.decision_function(block.X) if ranked else probabilities)
                 tally.truth.append(truth)
-                tally.scores.append(np.asarray(scores))
+                tally.scores.append(scores)
     return tally
+
+
+def _kind(request: EvaluateRequest, n_classes: int) -> str | None:
+    """Return which picture is drawn, if any."""
+    if request.plot is None:
+        return None
+    if request.kind == "auto":
+        return "roc" if n_classes == 2 else "confusion"
+    return request.kind
 
 
 def _report(
@@ -102,7 +116,9 @@ def _report(
     report["roc_auc"] = None
     if tally.truth:
         truth, scores = np.concatenate(tally.truth), np.concatenate(tally.scores)
-        report["roc_auc"] = metrics.roc_auc(truth[truth >= 0] == 1, scores[truth >= 0])
+        if len(classes) == 2:
+            scores = scores[:, 1] if scores.ndim == 2 else scores
+            report["roc_auc"] = metrics.roc_auc(truth[truth >= 0] == 1, scores[truth >= 0])
     report |= {"unknown_classes": unknown, "confusion": tally.counts[:-1]}
     report["per_class"] = metrics.per_class(tally.counts, classes)
     report["picture"] = None if request.plot is None else str(request.plot)
@@ -145,14 +161,36 @@ def _print_confusions(classes: NDArray[Any], counts: NDArray[np.int64]) -> None:
     table(("true", "predicted", "rows"), rows)
 
 
-def _draw(request: EvaluateRequest, classes: NDArray[Any], tally: _Tally, path: Path) -> None:
-    from separatrix.plot import _evaluation
+class _Scored:
+    """A model whose answers are known: the displays ask it as they ask any other."""
 
-    if request.kind == "confusion" or (request.kind == "auto" and len(classes) != 2):
-        axes = _evaluation.confusion_picture(tally.counts[:-1], classes)
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self.classes_ = classes
+
+    def decision_function(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return scores
+
+    def predict_proba(self, probabilities: NDArray[Any]) -> NDArray[Any]:
+        return probabilities
+
+
+def _draw(request: EvaluateRequest, classes: NDArray[Any], tally: _Tally, path: Path) -> None:
+    from separatrix import plot
+
+    kind = _kind(request, len(classes))
+    if kind == "confusion":
+        axes = plot.ConfusionMatrixDisplay(tally.counts[:-1], list(classes)).plot().ax_
     else:
-        if len(classes) != 2:
-            raise CommandError(f"--kind {request.kind} needs two classes; use --kind confusion")
-        truth, scores = np.concatenate(tally.truth), np.concatenate(tally.scores)
-        axes = _evaluation.curves_picture(truth[truth >= 0] == 1, scores[truth >= 0], str(classes[1]))
+        codes, scores = np.concatenate(tally.truth), np.concatenate(tally.scores)
+        functions: dict[str, Any] = {
+            "roc": plot.roc,
+            "precision-recall": plot.precision_recall,
+            "calibration": plot.calibration,
+        }
+        try:
+            axes = functions[str(kind)](_Scored(classes), scores[codes >= 0], classes[codes[codes >= 0]])
+        except ValueError as error:
+            raise CommandError(f"--kind {kind}: {error}") from None
+    rows = int(tally.counts.sum())
+    axes.set_title(f"{request.model.name} on {request.data.path.name}, {rows:,} rows", fontsize="medium")
     write_picture(axes, path)

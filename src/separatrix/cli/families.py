@@ -161,7 +161,9 @@ def model_class(name: str) -> type[Any]:
     return found
 
 
-def build_model(name: str, settings: Mapping[str, Any], seed: int, max_time: float | None = None) -> Any:
+def build_model(
+    name: str, settings: Mapping[str, Any], seed: int | None = None, max_time: float | None = None
+) -> Any:
     """Return an estimator with these parameters, or say which one it does not have.
 
     Seed and time go to models that know them: a closed form draws nothing and cannot be stopped.

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.cli import evaluate
 from separatrix.cli.inputs import DataOptions, model_blocks, noted
 from separatrix.cli.outputs import check_picture, write_picture
 from separatrix.cli.prepare import final_step, nameless, plan_of
 from separatrix.cli.screen import CommandError
 from separatrix.persistence import load
 
-KINDS = ("boundary", "convergence", "confusion", "curves")
+_PLANE = ("boundary", "margin")
+KINDS = (*_PLANE, "convergence", *evaluate.KINDS)
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,16 @@ def run(request: PlotRequest) -> None:
         raise CommandError(
             f"--kind {request.kind} needs rows with their classes: name a data file after the model"
         )
-    if request.kind != "boundary":
-        from separatrix.cli import evaluate
-
+    if request.kind not in _PLANE:
         chosen = evaluate.EvaluateRequest(request.model, request.data, request.output, request.kind, True)
         evaluate.draw(chosen)
         return
-    _boundary(load(request.model), request.data, request.output)
+    _in_the_plane(load(request.model), request.data, request.output, request.kind)
 
 
-def _boundary(model: Any, data: DataOptions, output: Path) -> None:
+def _in_the_plane(model: Any, data: DataOptions, output: Path, kind: str) -> None:
+    from separatrix import plot
     from separatrix.cli import metrics
-    from separatrix.plot import boundary
 
     plan = plan_of(model)
     if plan is not None and plan.texts:
@@ -76,9 +76,12 @@ def _boundary(model: Any, data: DataOptions, output: Path) -> None:
         raise CommandError(
             f"{int((codes < 0).sum()):,} rows have a class that the model does not know; remove them"
         )
+    draw = plot.boundary if kind == "boundary" else plot.margin
     with nameless():
-        axes = boundary(model, X, model.classes_[codes], names=None if plan is None else list(plan.names))
-        axes.set_title(
-            f"{type(final_step(model)).__name__}, {len(X):,} rows of {data.path.name}", fontsize="medium"
-        )
+        try:
+            axes = draw(model, X, model.classes_[codes], names=None if plan is None else list(plan.names))
+        except ValueError as error:
+            raise CommandError(f"--kind {kind}: {error}") from None
+        title = f"{type(final_step(model)).__name__}, {len(X):,} rows of {data.path.name}"
+        axes.set_title(title, fontsize="medium")
         write_picture(axes, output)
