@@ -79,6 +79,11 @@ $(venv)/.bench: $(venv)/.test
 bench: $(venv)/.bench  ## speed against the peers, as ratios in one run
 	$(python) -m benchmarks $(BENCH_ARGS)
 
+.PHONY: docs
+docs: $(venv)/.test  ## the site of documentation in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
+	@echo build/site/index.html
+
 .PHONY: wheel
 wheel: $(venv)/.tools  ## a wheel in dist/
 	$(pip) wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .

@@ -20,26 +20,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import separatrix
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/architecture.md",
-    "docs/gaussian.md",
-    "docs/generative-vs-discriminative.md",
-    "docs/kernels.md",
-    "docs/least-squares.md",
-    "docs/logistic.md",
-    "docs/neighbors.md",
-    "docs/perceptron.md",
-    "docs/sgd.md",
-    "docs/svm.md",
-)
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in sorted(ROOT.glob("docs/*.md"))))
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(separatrix.__path__, "separatrix.")

@@ -1,4 +1,4 @@
-"""The script that draws the figures of the pages runs, and draws every figure that they show."""
+"""The scripts that draw the figures of the pages run, and draw every figure that they show."""
 
 import re
 import runpy
@@ -25,6 +25,19 @@ def test_every_figure_of_the_page_is_drawn_and_committed(root, tmp_path):
         assert pixels.shape[0] > 400
         assert pixels.shape[1] > 900
         assert 0.05 < (pixels.min(axis=-1) < 0.95).mean() < 0.95  # neither empty nor flooded
+
+
+def test_the_gallery_is_drawn_and_committed(root, tmp_path):
+    """Every picture of the gallery that a page shows comes from its script; one is drawn here."""
+    gallery = runpy.run_path(str(root / "docs" / "figures" / "gallery.py"))
+    pages = "".join(page.read_text(encoding="utf-8") for page in (root / "docs").glob("*.md"))
+    shown = set(re.findall(r"\]\(figures/gallery/([\w-]+\.\w+)\)", pages))
+    made = {f"{draw.__name__.replace('_', '-')}.png" for draw in gallery["PICTURES"]} | {"perceptron.gif"}
+    assert shown == made
+    assert {path.name for path in (root / "docs" / "figures" / "gallery").iterdir()} == made
+    gallery["tube"]().figure.savefig(tmp_path / "tube.png", dpi=100)
+    committed = imread(root / "docs" / "figures" / "gallery" / "tube.png")
+    assert imread(tmp_path / "tube.png").shape == committed.shape
 
 
 def test_figures_show_what_the_page_says(root):

@@ -398,3 +398,16 @@ class SmoFloat32(_Smo): ...
 class SmoFloat64(_Smo): ...
 
 def run_smo(problems: list[Any], seconds: float, /) -> None: ...
+# Text as int8, one block of whole lines: upper bounds of rows and values.
+def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...
+
+# Text, then where labels, ends of rows, indices and values go. Returns rows, values, lines, queries, smallest
+# and largest index, the number of the error (0: none) and its place in the text.
+def parse_svmlight(
+    text: NDArray[Any],
+    labels: NDArray[Any],
+    ends: NDArray[Any],
+    indices: NDArray[Any],
+    values: NDArray[Any],
+    /,
+) -> tuple[int, int, int, int, int, int, int, int]: ...

@@ -159,7 +159,10 @@ def test_many_points_are_thinned_and_it_says_so():
     y = (X[:, 0] + 0.3 * rng.normal(size=12_000) > 0).astype(int)
     model = RidgeClassifier().fit(X, y)
     ax = plot.boundary(model, X, y, resolution=20)
-    assert [text.get_text() for text in ax.texts] == ["5,000 of 12,000 points drawn"]
+    assert [text.get_text() for text in ax.texts] == [
+        "5,000 of 12,000 points drawn, marks on 300 of each kind"
+    ]
+    assert len(points(ax)["misclassified"].get_offsets()) == 300
     drawn = {name: len(mark.get_offsets()) for name, mark in points(ax).items()}
     assert drawn["0"] + drawn["1"] == 5000
     wrong = (model.predict(X) != y).sum()

@@ -17,6 +17,7 @@ void bind_sgd(nanobind::module_& m);
 void bind_smo(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);
 void bind_strings(nanobind::module_& m);
+void bind_svmlight(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 
 }  // namespace separatrix

@@ -144,4 +144,5 @@ NB_MODULE(_hot, m) {
     bind_neighbors(m);
     bind_smo(m);
     bind_strings(m);
+    bind_svmlight(m);
 }

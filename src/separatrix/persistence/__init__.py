@@ -24,6 +24,7 @@ from separatrix.persistence._container import (
     versions,
     write_container,
 )
+from separatrix.persistence._transformer import build_transformer, describe_transformer
 from separatrix.persistence._values import decode, encode
 
 __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
@@ -35,11 +36,13 @@ MODELS = {
     "LeastSquaresClassifier": "separatrix",
     "LinearDiscriminantAnalysis": "separatrix",
     "LogisticRegression": "separatrix",
+    "OneHotEncoder": "sklearn.preprocessing",
     "Perceptron": "separatrix",
     "QuadraticDiscriminantAnalysis": "separatrix",
     "RidgeClassifier": "separatrix",
     "SGDClassifier": "separatrix",
     "SGDRegressor": "separatrix",
+    "SimpleImputer": "sklearn.impute",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
@@ -47,11 +50,19 @@ _SGD_STATE = ("_standard_coef", "_standard_intercept", "_average_coef", "_averag
 _HIDDEN_STATE = {
     "GaussianClassifier": ("_state", "_unready"),
     "LinearDiscriminantAnalysis": ("_state", "_unready"),
+    "OneHotEncoder": (
+        "_infrequent_enabled",
+        "_infrequent_indices",
+        "_default_to_infrequent_mappings",
+        "_drop_idx_after_grouping",
+        "_n_features_outs",
+    ),
     "Perceptron": ("_average_state",),
     "QuadraticDiscriminantAnalysis": ("_state", "_unready"),
     "RidgeClassifier": ("_sparse_labels",),
     "SGDClassifier": _SGD_STATE,
     "SGDRegressor": _SGD_STATE,
+    "SimpleImputer": ("_fit_dtype", "_fill_dtype"),
 }
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
@@ -62,7 +73,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library, or a scikit-learn ``Pipeline`` of ``StandardScaler`` and one.
+        A fitted estimator of this library, or a scikit-learn ``Pipeline`` that ends in one and begins with
+        ``StandardScaler``, ``OneHotEncoder``, ``SimpleImputer`` or a ``ColumnTransformer`` of these.
     path : str or path
         The file, by custom ending in ``.sx``. An existing file is replaced only once the new one is whole.
 
@@ -142,7 +154,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _model_class(name: str) -> type[Any]:
     if name not in MODELS:
-        known = ", ".join([*MODELS, "Pipeline"])
+        known = ", ".join([*MODELS, "ColumnTransformer", "Pipeline"])
         raise ModelFileError(f"{name!r} is not a class that model files can hold ({known})")
     found: type[Any] = getattr(importlib.import_module(MODELS[name]), name)
     return found
@@ -150,6 +162,7 @@ def _model_class(name: str) -> type[Any]:
 
 def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
     from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
 
     name = type(model).__name__
     if type(model) is Pipeline:
@@ -157,6 +170,14 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
             raise ModelFileError("a Pipeline with memory or transform_input; set both to None first")
         steps = [[step, _describe_model(part, f"{key}.{step}", tensors)] for step, part in model.steps]
         return {"class": name, "steps": steps}
+    if name == "ColumnTransformer":
+        from sklearn.compose import ColumnTransformer
+
+        if type(model) is ColumnTransformer:
+            check_is_fitted(model)
+            return describe_transformer(
+                model, lambda part, step: _describe_model(part, f"{key}.{step}", tensors)
+            )
     if type(model) is not _model_class(name):
         raise ModelFileError(f"{type(model).__module__}.{name} is another class than {MODELS[name]}.{name}")
     fitted = {attribute: value for attribute, value in vars(model).items() if _is_fitted(name, attribute)}
@@ -189,6 +210,8 @@ def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
         from sklearn.pipeline import Pipeline
 
         return Pipeline([(str(step), _build_model(part, tensors)) for step, part in node["steps"]])
+    if node["class"] == "ColumnTransformer":
+        return build_transformer(node, lambda part: _build_model(part, tensors))
     cls = _model_class(node["class"])
     model = cls(**{name: decode(value, tensors) for name, value in node["parameters"].items()})
     for name, value in node["fitted"].items():
@@ -234,6 +257,19 @@ def _check_shapes(model: Any) -> None:
         }
         if {name: np.shape(state[name]) for name in wanted} != wanted or np.size(state["clock"]) != 1:
             raise ModelFileError("_average_state does not fit the weights")
-    for name in ("mean_", "scale_", "var_"):
+    if hasattr(model, "categories_"):
+        _check_categories(model, features)
+    for name in ("mean_", "scale_", "var_", "statistics_"):
         if getattr(model, name, None) is not None and np.shape(getattr(model, name)) != (features,):
             raise ModelFileError(f"{name} does not have {features} values")
+
+
+def _check_categories(encoder: Any, features: int) -> None:
+    """Refuse an encoder whose parts contradict each other."""
+    categories, widths = encoder.categories_, encoder._n_features_outs
+    if not isinstance(categories, list) or len(categories) != features or len(widths) != features:
+        raise ModelFileError(f"categories_ does not have {features} entries")
+    # Dropped and infrequent categories make the output narrower than the categories are many.
+    for values, width in zip(categories, widths, strict=True):
+        if not isinstance(values, np.ndarray) or values.ndim != 1 or not 0 <= int(width) <= len(values):
+            raise ModelFileError("categories_ does not fit the number of columns it makes")

@@ -22,6 +22,8 @@ class Plane:
     labels: tuple[str, str]
     exact: bool
     """Whether the plane is the whole space, so that no point is projected."""
+    remark: str = ""
+    """What a reader should know about it."""
 
     def coordinates(self, rows: Any) -> NDArray[np.float64]:
         """(u, v) of the orthogonal projection of each row."""
@@ -78,8 +80,11 @@ def _numeric(rows: NDArray[Any]) -> NDArray[Any]:
     return rows
 
 
-def find_plane(samples: Samples, names: Sequence[str] | None, model: Any) -> Plane:
-    """Choose the two features themselves; across and along a flat boundary; or two principal directions."""
+def find_plane(samples: Samples, names: Sequence[str] | None, model: Any, directions: Any = None) -> Plane:
+    """Choose the two features themselves; across and along a flat boundary; or two principal directions.
+
+    `directions` chooses instead: "principal", two features by number or name, or two vectors.
+    """
     count, features = samples.rows.shape
     if features < 2:
         raise ValueError("a boundary in the plane needs at least two features; X has one")
@@ -89,12 +94,17 @@ def find_plane(samples: Samples, names: Sequence[str] | None, model: Any) -> Pla
         names = samples.names
     elif len(names) != features:
         raise ValueError(f"names must name each of the {features} features; it has {len(names)} entries")
+    if directions is not None and not isinstance(directions, str):
+        return _chosen_plane(samples, names, directions)
+    if directions not in (None, "principal"):
+        raise ValueError(f"directions must be 'principal', two features, or two vectors; not {directions!r}")
     if features == 2:
         labels = (str(names[0]), str(names[1])) if names is not None else ("feature 0", "feature 1")
         return Plane(np.zeros(2), np.eye(2), labels, exact=True)
-    mean = np.asarray(samples.rows.mean(axis=0), dtype=np.float64).reshape(-1)
-    normal = _flat_boundary(model, samples, mean)
-    if normal is not None:
+    mean = mean_of(samples)
+    gradient = score_gradient(model, samples, mean) if directions is None else None
+    if gradient is not None:
+        normal = gradient / np.linalg.norm(gradient)
         scatter = _scatter(samples.rows, mean)
         # What is left of the scatter without the normal has its main direction within the boundary.
         keep = np.eye(features) - np.outer(normal, normal)
@@ -103,15 +113,60 @@ def find_plane(samples: Samples, names: Sequence[str] | None, model: Any) -> Pla
         along *= np.sign(along[np.abs(along).argmax()]) / np.linalg.norm(along)
         share = max(float(values[-1]), 0.0) / (float(np.trace(scatter)) or 1.0)
         return Plane(mean, np.stack([normal, along]), ("across the boundary",
-                     f"main direction along the boundary ({share:.1%} of variance)"), exact=False)
-    directions, shares = _principal_directions(samples.rows, mean)
+                     f"main direction along the boundary\n({share:.1%} of variance)"), exact=False)
+    axes, shares = _principal_directions(samples.rows, mean)
     labels = (f"principal direction 1 ({shares[0]:.1%} of variance)",
               f"principal direction 2 ({shares[1]:.1%} of variance)")
-    return Plane(mean, directions, labels, exact=False)
+    return Plane(mean, axes, labels, exact=False)
 
 
-def _flat_boundary(model: Any, samples: Samples, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the unit normal of the boundary if one score, linear in the features, decides; else None.
+def mean_of(samples: Samples) -> NDArray[np.float64]:
+    """Return the mean of the rows."""
+    return np.asarray(samples.rows.mean(axis=0, dtype=np.float64), dtype=np.float64).reshape(-1)
+
+
+def _chosen_plane(samples: Samples, names: Sequence[str] | None, directions: Any) -> Plane:
+    """Return the plane through the mean along two features, or along two vectors, made orthonormal."""
+    features = samples.rows.shape[1]
+    named = [f"feature {j}" for j in range(features)] if names is None else [str(name) for name in names]
+    chosen = list(directions)
+    if len(chosen) != 2:
+        raise ValueError(f"directions must be two features or two vectors; got {len(chosen)}")
+    mean = mean_of(samples)
+    if np.ndim(chosen[0]) == 0:
+        numbers = [_feature_number(feature, named) for feature in chosen]
+        if numbers[0] == numbers[1]:
+            raise ValueError(f"directions must be two different features, not {named[numbers[0]]} twice")
+        axes = np.eye(features)[numbers]
+        remark = "" if features == 2 else "regions: the other features at their mean"
+        # Along two features the coordinates are the features themselves, not distances from the mean.
+        origin = np.where(axes.any(axis=0), 0.0, mean)
+        return Plane(origin, axes, (named[numbers[0]], named[numbers[1]]), features == 2, remark)
+    vectors = np.asarray(chosen, dtype=np.float64)
+    if vectors.shape != (2, features) or not np.isfinite(vectors).all():
+        raise ValueError(f"directions must be two finite vectors of {features} numbers; "
+                         f"got an array of shape {vectors.shape}")
+    first = vectors[0] / (np.linalg.norm(vectors[0]) or 1.0)
+    second = vectors[1] - (vectors[1] @ first) * first
+    if not first.any() or np.linalg.norm(second) <= 1e-10 * np.linalg.norm(vectors[1]):
+        raise ValueError("directions must be two vectors that do not point along one line")
+    axes = np.stack([first, second / np.linalg.norm(second)])
+    return Plane(mean, axes, ("along direction 1", "along direction 2"), features == 2)
+
+
+def _feature_number(feature: Any, named: list[str]) -> int:
+    if isinstance(feature, str):
+        if feature not in named:
+            raise ValueError(f"directions: there is no feature {feature!r}; there are {', '.join(named)}")
+        return named.index(feature)
+    number = int(feature)
+    if not -len(named) <= number < len(named):
+        raise ValueError(f"directions: there is no feature {number}; X has {len(named)}, numbered from 0")
+    return number % len(named)
+
+
+def score_gradient(model: Any, samples: Samples, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the gradient of the score if there is one, linear in the features; else None.
 
     Projected along the boundary, every point keeps its distance to it: such a picture shows each sample
     on the side that the model puts it on. The score is probed, so that pipelines are understood as well.
@@ -136,7 +191,7 @@ def _flat_boundary(model: Any, samples: Samples, mean: NDArray[np.float64]) -> N
     largest = float(np.abs(scores).max())
     if length == 0 or not np.allclose(probes[0] + (some - mean) @ gradient, scores, atol=1e-3 * largest):
         return None
-    return np.asarray(gradient / length)
+    return np.asarray(gradient)
 
 
 def _principal_directions(rows: Any, mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
