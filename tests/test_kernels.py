@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
+from separatrix import kernels
 from separatrix.kernels import (
     RBF,
     AnovaRBF,
@@ -578,3 +579,11 @@ def test_model_files_keep_every_kernel(kernel):
 def test_model_files_refuse_functions_inside_kernels():
     with pytest.raises(ModelFileError, match=r"is a function, and model files hold no code.*kernels"):
         encode(RBF() + 2 * CallableKernel(lambda A, B: A @ B.T), "kernel", {})
+
+
+def test_names_come_when_asked_for():
+    for name in kernels.__all__:
+        assert name in dir(kernels)
+        assert getattr(kernels, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Gauss'"):
+        kernels.Gauss  # noqa: B018
