@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from benchmarks import checks, contest, datasets, floor, growth, report, timing
+from benchmarks import checks, contest, datasets, floor, growth, report, strings, timing
 from benchmarks.__main__ import SUITES, arguments_of
 from benchmarks.families import FAMILIES
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
@@ -235,3 +235,10 @@ def test_counts_are_read_from_the_dumps(tmp_path):
     (tmp_path / "counts.1").write_text("desc: Trigger: dump two_words\nsummary: 5\ntotals: 123\n")
     (tmp_path / "counts").write_text("desc: Trigger: Program termination\ntotals: 9\n")
     assert floor._read(tmp_path) == {"two words": 123}
+
+
+def test_string_kernels_are_measured():
+    rows = strings.measure(count=8, repeats=1)
+    assert {row["data"] for row in rows} == {"DNA", "letters"}
+    assert all(row["seconds"] > 0 for row in rows)
+    assert all((row["cells"] is not None) == ("Subsequence" in row["kernel"]) for row in rows)
