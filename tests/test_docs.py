@@ -35,6 +35,7 @@ PAGES = (
     "docs/least-squares.md",
     "docs/logistic.md",
     "docs/perceptron.md",
+    "docs/separability.md",
     "docs/sgd.md",
 )
 MODULES = sorted(

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import quadratic_programme
 from scipy import sparse
 from scipy.optimize import linprog
 
+from oracles import quadratic_programme
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, Linear, Polynomial
 from separatrix.models.separability import separability
@@ -122,7 +122,7 @@ def test_a_sample_in_both_classes():
 
 def test_touching_is_told_from_overlapping():
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    beside = square + [1.0, 0.5]  # shares a part of an edge
+    beside = square + np.array([1.0, 0.5])  # shares a part of an edge
     X, y = np.vstack([square, beside]), np.repeat([0, 1], 4)
     found = separability(X, y)
     assert found.verdict == "touching"
@@ -171,7 +171,8 @@ def test_kernels(kernel):
     K = np.asarray(found.kernel(X, X))
     H = np.where(y == 1, 1.0, -1.0)[:, None] * K * np.where(y == 1, 1.0, -1.0)
     sides = np.array([y == 0, y == 1], dtype=float)
-    a = quadratic_programme(H + 1e-12 * np.eye(len(y)), np.zeros(len(y)), A=sides, b=np.ones(2), lb=np.zeros(len(y)))
+    zero = np.zeros(len(y))
+    a = quadratic_programme(H + 1e-12 * np.eye(len(y)), zero, A=sides, b=np.ones(2), lb=zero)
     assert found.widest == pytest.approx(np.sqrt(a @ H @ a), rel=1e-4)
     scores = K[:, found.support] @ found.dual_coef + found.intercept
     assert np.where(y == 1, scores, -scores).min() == pytest.approx(1.0, rel=1e-6)
