@@ -41,7 +41,7 @@ _NEGLIGIBLE = 0.1
 #: Stored values times classes visited between two looks at the clock: a few milliseconds.
 _CHUNK_WORK = 4 << 20
 #: Visits of an epoch at least.
-_SMALL = 2_000
+_SMALL = 30_000
 #: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
 _MOST_FREE, _NEWTON_ROUNDS, _FIRST_BUDGET = 2_500, 20, 2e7
 
@@ -112,7 +112,7 @@ class LinearCrammerSinger:
         # A row of zeros has the same scores whatever the weights: its loss is 1, and nothing is to be done.
         self.order = self.visits.order[self.norms[self.visits.order] > 0]
         # Small sets are visited several times in an epoch: else starting the loop costs more than the loop.
-        self.passes = int(np.clip(_SMALL // max(1, len(self.order)), 1, 20))
+        self.passes = int(np.clip(_SMALL // max(1, len(self.order)), 1, 200))
         self.order = np.tile(self.order, self.passes)
         self._random = seed
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
