@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from separatrix.models.one_class import OneClassSVM as OneClassSVM
     from separatrix.models.perceptron import Perceptron as Perceptron
     from separatrix.models.ridge import RidgeClassifier as RidgeClassifier
+    from separatrix.models.separability import MulticlassSeparability as MulticlassSeparability
+    from separatrix.models.separability import Separability as Separability
     from separatrix.models.separability import separability as separability
     from separatrix.models.sgd import SGDClassifier as SGDClassifier
     from separatrix.models.sgd_regressor import SGDRegressor as SGDRegressor
@@ -58,6 +60,7 @@ _HOMES = {
     "LinearSVC": "separatrix.models.linear_svm",
     "LinearSVR": "separatrix.models.linear_svm",
     "LogisticRegression": "separatrix.models.logistic",
+    "MulticlassSeparability": "separatrix.models.separability",
     "NuSVC": "separatrix.models.svc",
     "NuSVR": "separatrix.models.svr",
     "OneClassSVM": "separatrix.models.one_class",
@@ -68,6 +71,7 @@ _HOMES = {
     "SGDRegressor": "separatrix.models.sgd_regressor",
     "SVC": "separatrix.models.svc",
     "SVR": "separatrix.models.svr",
+    "Separability": "separatrix.models.separability",
     "load": "separatrix.persistence",
     "mercer": "separatrix.kernels",
     "save": "separatrix.persistence",
@@ -89,6 +93,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "MulticlassSeparability",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
@@ -97,6 +102,7 @@ __all__ = [
     "RidgeClassifier",
     "SGDClassifier",
     "SGDRegressor",
+    "Separability",
     "kernels",
     "load",
     "losses",
