@@ -137,16 +137,21 @@ class SequentialMinimal:
             return
         tiny = sum(work.points.size for work in works) < _TINY
         threads = 1 if tiny else min(len(works), thread_count(None))
-        states = [
-            work.state(
+
+        def state(number: int) -> State:
+            work = works[number]
+            return work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
                 tol=self.tol,
                 max_steps=self.max_steps,
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
-            for work in works
-        ]
+
+        parallel = self.matrix.native is not None and not tiny
+        if parallel:
+            self.matrix.prepare(precision)
+        states = list(in_threads(state, len(works)) if parallel else map(state, range(len(works))))
         running = list(zip(works, states, strict=True))
         while running:
             loops = [state.loop for _, state in running]
