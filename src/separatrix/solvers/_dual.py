@@ -145,6 +145,7 @@ class Work:
             middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
         alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
         return State(
+            points,
             variables,
             alpha,
             E,
@@ -244,8 +245,17 @@ class Work:
 class State:
     """Part of a problem in the hands of the compiled loop, with the arrays that it points into."""
 
-    def __init__(self, variables: Any, alpha: Array, E: Array, precision: Precision, **settings: Any) -> None:
-        self.variables, self.alpha, self.E, self.kept = variables, alpha, E, settings
+    def __init__(
+        self,
+        points: Array | None,
+        variables: Any,
+        alpha: Array,
+        E: Array,
+        precision: Precision,
+        **settings: Any,
+    ) -> None:
+        self.points, self.variables = points, variables
+        self.alpha, self.E, self.kept = alpha, E, settings
         self.refinements = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)

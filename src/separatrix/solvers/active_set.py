@@ -16,6 +16,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import Work, dot
+from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
@@ -25,6 +26,8 @@ _SHARE = 0.1
 _START, _RAMP = 0.05, 0.01
 #: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
 _HUGE = 1e8
+#: Steps per point after which the free variables take a Newton step together.
+_QUOTA = 5
 #: Most points of that sample.
 _SAMPLE = 5000
 #: Parts of a block that threads compute.
@@ -103,15 +106,23 @@ class ActiveSet:
             points=points,
             values=values,
             tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
-            max_steps=self.max_steps - solution.steps if self.max_steps >= 0 else -1,
+            max_steps=-1,
             row_bytes=budget,
         )
-        steps = solution.steps
+        steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
+        quota = _QUOTA * points.size
+        state.loop.most_steps = int(min(limit, quota))
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
             solution.steps = steps + state.loop.steps
             if float(state.alpha.max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
+            if state.status == "max_iter" and state.loop.steps < limit:
+                if violation > self.scale:
+                    newton(work, state)
+                    break  # far from the solution other points matter more than the last digits of these
+                quota = quota if newton(work, state) else 2 * quota
+                state.loop.most_steps = int(min(limit, state.loop.steps + quota))
             if state.status == "running":
                 yield
         work.matrix.entries += state.loop.entries

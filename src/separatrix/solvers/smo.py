@@ -20,6 +20,7 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._newton import newton
 from separatrix.solvers.active_set import ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
@@ -29,6 +30,8 @@ _SLICE = 0.05
 _TINY = 1000
 #: Samples up to which kernel rows are kept in double precision: they cost nothing then.
 _DOUBLE = 512
+#: Steps per point after which the free variables take a Newton step together.
+_QUOTA = 5
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
@@ -138,7 +141,7 @@ class SequentialMinimal:
         tiny = sum(work.points.size for work in works) < _TINY
         threads = 1 if tiny else min(len(works), thread_count(None))
 
-        def state(number: int) -> State:
+        def make(number: int) -> State:
             work = works[number]
             return work.state(
                 precision,
@@ -151,7 +154,7 @@ class SequentialMinimal:
         parallel = self.matrix.native is not None and not tiny
         if parallel:
             self.matrix.prepare(precision)
-        states = list(in_threads(state, len(works)) if parallel else map(state, range(len(works))))
+        states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
         running = list(zip(works, states, strict=True))
         while running:
             loops = [state.loop for _, state in running]
@@ -164,6 +167,9 @@ class SequentialMinimal:
                     continue
                 self.matrix.entries += state.loop.entries
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
+            for work, state in running:
+                if state.loop.steps > _QUOTA * work.points.size and self.max_steps < 0:
+                    newton(work, state)
             if running:
                 yield
 
