@@ -187,6 +187,23 @@ class Work:
         n = self.points.size
         return (np.maximum(score[:n], score[n:]) if self.copies == 2 else score), worst
 
+    def relative_gap(self) -> float:
+        """Return the duality gap over the objective.
+
+        With ``v = s (E − b)`` the gap is ``Σ a max(0, v) + (u − a) max(0, −v)``.
+        """
+        gap, free = 0.0, (self.alpha > 0) & (self.alpha < self.upper)
+        for group in self.groups():
+            E, s, a, u = self.E[group], self.signs[group], self.alpha[group], self.upper[group]
+            if not E.size:
+                continue
+            middle = float(E[free[group]].mean()) if free[group].any() else float(np.median(E))
+            v = s * (E - middle)
+            room = np.where(np.isinf(u), a, u - a)
+            gap += float((a * np.maximum(v, 0.0) + room * np.maximum(-v, 0.0)).sum())
+        objective = 0.5 * dot(self.alpha, self.signs * (self.E + self.linear))
+        return gap / max(abs(objective), 1e-300)
+
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
         moved = np.flatnonzero(change)
@@ -256,7 +273,7 @@ class State:
     ) -> None:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = 0
+        self.refinements = self.polished = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
 
