@@ -8,7 +8,7 @@ block of the active points.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import Work, dot
+from separatrix.solvers._newton import newton, wants_polish
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
@@ -25,8 +26,14 @@ _SHARE = 0.1
 _START, _RAMP = 0.05, 0.01
 #: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
 _HUGE = 1e8
+#: Steps per point after which the free variables take a Newton step together.
+_QUOTA = 5
+#: How often a solution within the tolerance is polished.
+POLISHES = 4
 #: Most points of that sample.
 _SAMPLE = 5000
+#: Kernel entries of a product between two yields.
+_ENTRIES = 1 << 26
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -58,6 +65,7 @@ class ActiveSet:
         self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
         #: What variables without an upper bound are measured in.
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
+        self.polished = 0
         self.values: Array | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
@@ -65,20 +73,33 @@ class ActiveSet:
         work, solution = self.work, self.work.solution
         if self._wants_start():
             yield from self._start(seconds)
+        started = False
         while True:
             score, violation = work.scores()
             work.read(work.alpha, work.E, violation)
             if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine():
-                score, violation = work.scores()
-                work.read(work.alpha, work.E, violation)
+                continue
             if violation <= self.tol:
+                if self._polish():
+                    continue
                 return work.finish("converged")
             if 0 <= self.max_steps <= solution.steps:
                 return work.finish("max_iter")
             if work.hopeless():
                 return work.finish("unbounded")
+            if started:
+                yield
+            started = True
             points = self._choose(score)
             yield from self._solve(points, violation, seconds)
+
+    def _polish(self) -> bool:
+        """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""
+        work = self.work
+        if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
+            return False
+        self.polished += 1
+        return newton(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0))
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
@@ -103,24 +124,45 @@ class ActiveSet:
             points=points,
             values=values,
             tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
-            max_steps=self.max_steps - solution.steps if self.max_steps >= 0 else -1,
+            max_steps=-1,
             row_bytes=budget,
         )
-        steps = solution.steps
+        steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
+        quota = _QUOTA * points.size
+        state.loop.most_steps = int(min(limit, quota))
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
             solution.steps = steps + state.loop.steps
             if float(state.alpha.max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
+            if state.status == "max_iter" and state.loop.steps < limit:
+                if violation > self.scale:
+                    newton(work, state)
+                    break  # far from the solution other points matter more than the last digits of these
+                quota = quota if newton(work, state) else 2 * quota
+                state.loop.most_steps = int(min(limit, state.loop.steps + quota))
             if state.status == "running":
                 yield
         work.matrix.entries += state.loop.entries
         work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
-        before = work.weights(work.alpha)
+        change = work.weights(state.alpha, state.variables) - work.weights(
+            work.alpha[state.variables], state.variables
+        )
+        moved = yield from self._product(points, change, self.outer)
         work.alpha[state.variables] = state.alpha
-        change = work.weights(work.alpha)[points] - before[points]
-        work.E += work.product(points, change, self.outer)
-        yield
+        work.E += moved
+
+    def _product(self, points: Array, change: Array, precision: Precision) -> Generator[None, None, Array]:
+        """Return what a change of ``s a`` of some points adds to E; yield after each bounded part of it."""
+        work, moved = self.work, np.flatnonzero(change)
+        step = max(256, _ENTRIES // work.points.size)
+        total = np.zeros(work.E.size)
+        for begin in range(0, moved.size, step):
+            part = moved[begin : begin + step]
+            total += work.product(points[part], change[part], precision)
+            if begin + step < moved.size:
+                yield
+        return total
 
     def _choose(self, score: Array) -> Array:
         """Return the points to work on, in order."""
@@ -176,11 +218,17 @@ class ActiveSet:
         work = self.work
         return (
             self.max_steps < 0
+            and not self._is_warm()
             and work.points.size >= 2 * self.least
             and self._most() >= self.least
             and bool(np.isfinite(work.upper).all())
             and work.matrix.native is not None
         )
+
+    def _is_warm(self) -> bool:
+        """Return whether the problem came with a start that means something: not just a feasible one."""
+        work = self.work
+        return bool(work.alpha.any() and work.problem.linear.any() and not work.separate)
 
     def _start(self, seconds: float) -> Iterator[None]:
         """Start where a sample of the points, each standing for several, says that the solution is.
@@ -215,12 +263,14 @@ class ActiveSet:
             if state.status == "running":
                 yield
         weights = np.bincount(local, signs * state.alpha, points.size)
-        score = linear + work.product(points, weights, self.precision)
+        score = yield from self._product(points, weights, self.precision)
+        score += linear
+        alpha = np.empty_like(work.alpha)
         for group in work.groups():
             s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
-            work.alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
-        work.recompute(self.precision)
-        yield
+            alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
+        moved = yield from self._product(np.arange(n), work.weights(alpha), self.precision)
+        work.alpha[:], work.E[:] = alpha, linear + moved
 
     def _spread(self, variables: Array, factor: float) -> Array | None:
         """Return a feasible start of the sample, the sums of all variables spread evenly; None if none is."""
