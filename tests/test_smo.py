@@ -16,6 +16,7 @@ from oracles import slow_smo
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
+from separatrix.solvers import _newton
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.active_set import at_bounds
 from separatrix.solvers.kernel_matrix import KernelMatrix
@@ -270,6 +271,43 @@ def test_max_steps_and_time():
         solver, outcome = solve(RBF(0.5), X, PROBLEMS["C=100"], **limits)
         assert outcome.status in ("max_time", "converged")
         assert (solver.solutions[0].alpha <= 100).all()
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear(), Polynomial(3, 0.5, 1.0)], ids=repr)
+@pytest.mark.parametrize("direct", [20, 6000])
+def test_tight_tolerance_means_a_small_gap(kernel, direct):
+    problem = classification(SIGNS, 1000.0)
+    solver, _ = solve(kernel, X, problem, tol=1e-6, direct=direct, active=60)
+    solution = solver.solutions[0]
+    check(kernel, X, problem, solution, 1e-6)
+    E, a = SIGNS * solution.gradient, solution.alpha
+    free = (a > 0) & (a < 1000)
+    f = SIGNS * (solution.gradient + 1) - E[free].mean()
+    primal = 0.5 * a @ (solution.gradient + 1) + 1000 * np.maximum(0, 1 - SIGNS * f).sum()
+    dual = a.sum() - 0.5 * a @ (solution.gradient + 1)
+    assert -1e-9 <= (primal - dual) / primal <= 1e-6
+
+
+@settings(max_examples=60)
+@given(n=st.integers(2, 40), seed=st.integers(0, 10**6), rank=st.integers(1, 50), few=st.booleans())
+def test_newton_step(n, seed, rank, few):
+    """It never increases the objective, and keeps the box and the sums, for singular matrices too."""
+    random = np.random.default_rng(seed)
+    A = random.normal(size=(n, rank))
+    K, E = A @ A.T, random.normal(size=n)
+    low, high = -random.random(n), random.random(n)
+    value = low + (high - low) * random.uniform(0.01, 0.99, n)
+    groups = np.array([np.arange(n) % 2 == 0, np.arange(n) % 2 == 1])[: 1 + n % 2]
+    step = _newton._from_bound_to_bound if few else _newton._clipped
+    after = step(K, E, value, low, high, groups)
+    if after is None:
+        assert not few or n < 4 or len(groups) == 2
+        return
+    assert (after >= low - 1e-12).all()
+    assert (after <= high + 1e-12).all()
+    change = after - value
+    assert_allclose(groups @ change, 0, atol=1e-9)
+    assert E @ change + 0.5 * change @ K @ change <= 1e-9
 
 
 def test_warm_start():

@@ -274,11 +274,12 @@ class _KernelPanels:
     def take(self, rows: NDArray[Any], /) -> Any: ...
     # The panels of the left samples and which of them, then where the values go.
     def block(self, left: Any, rows: NDArray[Any], out: NDArray[Any], /) -> None: ...
-    # …, their coefficients, the first panel and the one behind the last, and the sums.
+    # …, where their parts start, their coefficients, the first panel and the end, and the sums.
     def product(
         self,
         left: Any,
         rows: NDArray[Any],
+        starts: NDArray[Any],
         coef: NDArray[Any],
         begin: int,
         end: int,

@@ -196,10 +196,10 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         nb::gil_scoped_release release;
         self.loops.block(left.view, rows.data(), static_cast<std::int64_t>(rows.shape(0)), self.view, out.data(), out.stride(0));
     });
-    panels.def("product", [](const P& self, const P& left, const Rows& rows, const Array<const double>& coef,
+    panels.def("product", [](const P& self, const P& left, const Rows& rows, const Rows& starts, const Array<const double>& coef,
                              std::int64_t begin, std::int64_t end, const Array<double>& out) {
         nb::gil_scoped_release release;
-        self.loops.product(left.view, rows.data(), static_cast<std::int64_t>(rows.shape(0)), coef.data(),
+        self.loops.product(left.view, rows.data(), starts.data(), static_cast<std::int64_t>(starts.shape(0)) - 1, coef.data(),
                            static_cast<std::int64_t>(coef.shape(1)), self.view, begin, end, out.data());
     });
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int PANEL_REGISTERS = 3;
 constexpr int TILE_ROWS = 4;               // rows × registers that fit 16 registers
-constexpr std::int64_t LEFT_ROWS = 256;    // left samples whose values are summed in T before they go to double
+constexpr std::int64_t LEFT_ROWS = 256;    // most left samples whose values are summed in T before they go to double
 
 template <class T>
 constexpr std::int64_t PANEL = PANEL_REGISTERS * Register<T>::COUNT;
@@ -291,16 +291,15 @@ struct LeftCoef {
     explicit LeftCoef(std::int64_t P) : columns(P), column(P), coef((P + TILE_ROWS) * LEFT_ROWS) {}
 
     void read(const double* from, std::int64_t count) {
+        for (std::int64_t p = 0; p < columns; ++p) column.data[p] = 0;
+        for (std::int64_t r = 0; r < count; ++r)
+            for (std::int64_t p = 0; p < columns; ++p) column.data[p] |= from[r * columns + p] != 0;
         filled = 0;
-        for (std::int64_t p = 0; p < columns; ++p) {
-            bool any = false;
-            T* to = coef.data + filled * LEFT_ROWS;
-            for (std::int64_t r = 0; r < LEFT_ROWS; ++r) {
-                to[r] = r < count ? static_cast<T>(from[r * columns + p]) : T(0);
-                any |= to[r] != 0;
-            }
-            if (any) column.data[filled++] = p;
-        }
+        for (std::int64_t p = 0; p < columns; ++p)
+            if (column.data[p]) column.data[filled++] = p;
+        for (std::int64_t r = 0; r < count; ++r)
+            for (std::int64_t c = 0; c < filled; ++c)
+                coef.data[c * LEFT_ROWS + r] = static_cast<T>(from[r * columns + column.data[c]]);
     }
 };
 
@@ -332,16 +331,16 @@ inline void coef_tile(const LeftCoef<T>& coef, std::int64_t first, std::int64_t 
 }
 
 template <class T>
-void kernel_product(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const double* coef,
-                    std::int64_t columns, const PanelData<T>& panels, std::int64_t begin, std::int64_t end, double* out) {
+void kernel_product(const PanelData<T>& from, const std::int64_t* rows, const std::int64_t* starts,
+                    std::int64_t parts, const double* coef, std::int64_t columns, const PanelData<T>& panels, std::int64_t begin, std::int64_t end, double* out) {
     using R = Register<T>;
     constexpr int GROUP = 4;
-    Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
+    Left<T> left(LEFT_ROWS, from);
     LeftCoef<T> weights(columns);
     Scratch<T> values(GROUP * LEFT_ROWS * PANEL<T>);
-    for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
-        left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
-        weights.read(coef + first * columns, left.count);
+    for (std::int64_t part = 0; part < parts; ++part) {
+        left.read(from, rows + starts[part], starts[part + 1] - starts[part]);
+        weights.read(coef + starts[part] * columns, left.count);
         const auto multiply = [&](std::int64_t p, const T* K) {
             const std::int64_t sample = p * PANEL<T>;
             const std::int64_t lanes = panels.n - sample < PANEL<T> ? panels.n - sample : PANEL<T>;

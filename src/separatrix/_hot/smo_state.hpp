@@ -67,9 +67,10 @@ struct SmoKernels {
     // out[l][c] = k(left_l, c)
     void (*block)(const PanelData<T>& left, const std::int64_t* rows, std::int64_t count, const PanelData<T>&,
                   T* out, std::int64_t stride);
-    // out[c][p] += Σ_l k(left_l, c) coef[l][p] for the samples c of the panels begin … end − 1
-    void (*product)(const PanelData<T>& left, const std::int64_t* rows, std::int64_t count, const double* coef,
-                    std::int64_t columns, const PanelData<T>&, std::int64_t begin, std::int64_t end, double* out);
+    // out[c][p] += Σ_l k(left_l, c) coef[l][p] for the samples c of the panels begin … end − 1. The left samples
+    // starts[q] … starts[q + 1] − 1, at most 256, are worked on together: columns that are zero in all cost nothing.
+    void (*product)(const PanelData<T>& left, const std::int64_t* rows, const std::int64_t* starts,
+                    std::int64_t parts, const double* coef, std::int64_t columns, const PanelData<T>&, std::int64_t begin, std::int64_t end, double* out);
     // Steps until the problem is solved or seconds() reaches the deadline.
     void (*run)(SmoState<T>&, double deadline, double (*seconds)());
 };

@@ -145,6 +145,7 @@ class Work:
             middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
         alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
         return State(
+            points,
             variables,
             alpha,
             E,
@@ -185,6 +186,23 @@ class Work:
             score[group] = np.where(up & low, np.inf, np.maximum(grow, fall))
         n = self.points.size
         return (np.maximum(score[:n], score[n:]) if self.copies == 2 else score), worst
+
+    def relative_gap(self) -> float:
+        """Return the duality gap over the objective.
+
+        With ``v = s (E − b)`` the gap is ``Σ a max(0, v) + (u − a) max(0, −v)``.
+        """
+        gap, free = 0.0, (self.alpha > 0) & (self.alpha < self.upper)
+        for group in self.groups():
+            E, s, a, u = self.E[group], self.signs[group], self.alpha[group], self.upper[group]
+            if not E.size:
+                continue
+            middle = float(E[free[group]].mean()) if free[group].any() else float(np.median(E))
+            v = s * (E - middle)
+            room = np.where(np.isinf(u), a, u - a)
+            gap += float((a * np.maximum(v, 0.0) + room * np.maximum(-v, 0.0)).sum())
+        objective = 0.5 * dot(self.alpha, self.signs * (self.E + self.linear))
+        return gap / max(abs(objective), 1e-300)
 
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
@@ -244,9 +262,18 @@ class Work:
 class State:
     """Part of a problem in the hands of the compiled loop, with the arrays that it points into."""
 
-    def __init__(self, variables: Any, alpha: Array, E: Array, precision: Precision, **settings: Any) -> None:
-        self.variables, self.alpha, self.E, self.kept = variables, alpha, E, settings
-        self.refinements = 0
+    def __init__(
+        self,
+        points: Array | None,
+        variables: Any,
+        alpha: Array,
+        E: Array,
+        precision: Precision,
+        **settings: Any,
+    ) -> None:
+        self.points, self.variables = points, variables
+        self.alpha, self.E, self.kept = alpha, E, settings
+        self.refinements = self.polished = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
 

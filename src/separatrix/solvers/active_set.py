@@ -16,6 +16,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import Work, dot
+from separatrix.solvers._newton import newton, wants_polish
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
@@ -25,6 +26,10 @@ _SHARE = 0.1
 _START, _RAMP = 0.05, 0.01
 #: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
 _HUGE = 1e8
+#: Steps per point after which the free variables take a Newton step together.
+_QUOTA = 5
+#: How often a solution within the tolerance is polished.
+POLISHES = 4
 #: Most points of that sample.
 _SAMPLE = 5000
 #: Parts of a block that threads compute.
@@ -58,6 +63,7 @@ class ActiveSet:
         self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
         #: What variables without an upper bound are measured in.
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
+        self.polished = 0
         self.values: Array | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
@@ -72,6 +78,8 @@ class ActiveSet:
                 score, violation = work.scores()
                 work.read(work.alpha, work.E, violation)
             if violation <= self.tol:
+                if self._polish():
+                    continue
                 return work.finish("converged")
             if 0 <= self.max_steps <= solution.steps:
                 return work.finish("max_iter")
@@ -79,6 +87,14 @@ class ActiveSet:
                 return work.finish("unbounded")
             points = self._choose(score)
             yield from self._solve(points, violation, seconds)
+
+    def _polish(self) -> bool:
+        """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""
+        work = self.work
+        if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
+            return False
+        self.polished += 1
+        return newton(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0))
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
@@ -103,15 +119,23 @@ class ActiveSet:
             points=points,
             values=values,
             tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
-            max_steps=self.max_steps - solution.steps if self.max_steps >= 0 else -1,
+            max_steps=-1,
             row_bytes=budget,
         )
-        steps = solution.steps
+        steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
+        quota = _QUOTA * points.size
+        state.loop.most_steps = int(min(limit, quota))
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
             solution.steps = steps + state.loop.steps
             if float(state.alpha.max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
+            if state.status == "max_iter" and state.loop.steps < limit:
+                if violation > self.scale:
+                    newton(work, state)
+                    break  # far from the solution other points matter more than the last digits of these
+                quota = quota if newton(work, state) else 2 * quota
+                state.loop.most_steps = int(min(limit, state.loop.steps + quota))
             if state.status == "running":
                 yield
         work.matrix.entries += state.loop.entries

@@ -19,6 +19,8 @@ Precision = Literal["float32", "float64"]
 _PIECE = 1 << 21
 #: Entries of a product below which threads cost more than they gain, and parts it has above.
 _SERIAL, _PARTS = 1 << 16, 8
+#: Most left samples that the compiled loops work on together.
+_LEFT = 256
 #: Rows looked at to learn how many values differ from their column's commonest.
 _SAMPLE = 512
 #: Share of such values below which compiled loops go over them alone.
@@ -153,6 +155,11 @@ class KernelMatrix:
         size = self.shape[0] * self.samples.shape[1] * np.dtype(precision).itemsize
         return bool(size <= max(self.cache_bytes / 4, 1 << 22))
 
+    def prepare(self, precision: Precision) -> None:
+        """Pack all samples, if they may be kept, before several threads ask for some of them."""
+        if self._fits(precision):
+            self.panels(precision)
+
     def panels(self, precision: Precision, rows: Array | None = None) -> Any:
         """Return samples packed for the compiled loops, all or some; only for kernels that are native."""
         assert self.native is not None
@@ -263,13 +270,37 @@ class KernelMatrix:
         return out
 
 
+def parts_of(coef: Array) -> Array:
+    """Return where parts of neighbouring left samples start, at most 256 in each, and where the last ends.
+
+    Columns that are zero throughout a part cost nothing, so with many columns a part ends where others begin
+    to be filled: one-vs-one coefficients, in order of classes, are zero for the pairs of other classes.
+    """
+    count, columns = coef.shape
+    if columns < 8:
+        return np.append(np.arange(0, count, _LEFT), count)
+    grain = 16
+    cuts = np.arange(0, count, grain)
+    filled = np.logical_or.reduceat(coef != 0, cuts, axis=0)
+    starts, union = [0], filled[0]
+    for number in range(1, cuts.size):
+        joined = union | filled[number]
+        full = (number + 1) * grain - starts[-1] > _LEFT
+        own = max(np.count_nonzero(union), np.count_nonzero(filled[number]))
+        if full or 4 * np.count_nonzero(joined) > 5 * own:
+            starts.append(int(cuts[number]))
+            joined = filled[number]
+        union = joined
+    return np.array([*starts, count])
+
+
 def panel_product(into: Any, n: int, left: Any, rows: Array, coef: Array, out: Array) -> None:
     """Add ``Σ_j k(x_t, left_rows_j) coef[j, :]`` to ``out`` for all samples t of ``into``, in threads."""
-    count = -(-n // into.width)
+    count, starts = -(-n // into.width), parts_of(coef)
     parts = _PARTS if n * rows.size > _SERIAL else 1
 
     def add(part: int) -> None:
-        into.product(left, rows, coef, part * count // parts, (part + 1) * count // parts, out)
+        into.product(left, rows, starts, coef, part * count // parts, (part + 1) * count // parts, out)
 
     for _ in in_threads(add, parts):
         pass

@@ -11,7 +11,7 @@ from separatrix.data.memory import view_of, working_dtype
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel
-from separatrix.solvers.kernel_matrix import Native, Precision, native_of, pack, packing_of
+from separatrix.solvers.kernel_matrix import Native, Precision, native_of, pack, packing_of, parts_of
 
 #: Kernel entries held at a time where the compiled loops do not know the kernel.
 _PIECE = 1 << 21
@@ -82,7 +82,7 @@ def _native_scores(native: Native, support: Any, coef: Array, X: Any, out: Array
     if precision == "float32" and _error(native, left, coef, vectors) > _ERROR:
         precision = "float64"
         left = pack(native, vectors, packing, precision)
-    rows = np.arange(coef.shape[0], dtype=np.int64)
+    rows, starts = np.arange(coef.shape[0], dtype=np.int64), parts_of(coef)
     m, d = samples.shape
     width = 48
     step = max(width, _BLOCK_BYTES // (8 * d) // width * width)
@@ -94,7 +94,7 @@ def _native_scores(native: Native, support: Any, coef: Array, X: Any, out: Array
         count = block.shape[0]
         panels = pack(native, view_of(block), packing, precision)
         into = out[number * step : number * step + count]
-        panels.product(left, rows, coef, 0, -(-count // panels.width), into)
+        panels.product(left, rows, starts, coef, 0, -(-count // panels.width), into)
 
     blocks = -(-m // step)
     if m * rows.size * d < 1 << 18:

@@ -20,7 +20,8 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.active_set import ActiveSet
+from separatrix.solvers._newton import newton, wants_polish
+from separatrix.solvers.active_set import POLISHES, ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
@@ -29,6 +30,8 @@ _SLICE = 0.05
 _TINY = 1000
 #: Samples up to which kernel rows are kept in double precision: they cost nothing then.
 _DOUBLE = 512
+#: Steps per point after which the free variables take a Newton step together.
+_QUOTA = 5
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
@@ -137,16 +140,21 @@ class SequentialMinimal:
             return
         tiny = sum(work.points.size for work in works) < _TINY
         threads = 1 if tiny else min(len(works), thread_count(None))
-        states = [
-            work.state(
+
+        def make(number: int) -> State:
+            work = works[number]
+            return work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
                 tol=self.tol,
                 max_steps=self.max_steps,
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
-            for work in works
-        ]
+
+        parallel = self.matrix.native is not None and not tiny
+        if parallel:
+            self.matrix.prepare(precision)
+        states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
         running = list(zip(works, states, strict=True))
         while running:
             loops = [state.loop for _, state in running]
@@ -159,6 +167,9 @@ class SequentialMinimal:
                     continue
                 self.matrix.entries += state.loop.entries
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
+            for work, state in running:
+                if state.loop.steps > _QUOTA * work.points.size and self.max_steps < 0:
+                    newton(work, state)
             if running:
                 yield
 
@@ -177,16 +188,29 @@ class SequentialMinimal:
 
     def _inexact(self, work: Work, state: State, precision: Precision) -> bool:
         """Return whether a solution needs more steps once its gradient is computed in double."""
-        if precision == "float64" or work.error(precision) <= _TRUST * self.tol:
+        if work.solution.status not in ("converged", "nonconvex"):
             return False
-        work.recompute("float64")
-        _, violation = work.scores()
-        work.read(work.alpha, work.E, violation)
-        if violation <= self.tol or work.solution.status not in ("converged", "nonconvex"):
+        if precision == "float32" and work.error(precision) > _TRUST * self.tol:
+            work.recompute("float64")
+            _, violation = work.scores()
+            work.read(work.alpha, work.E, violation)
+            if violation > self.tol:
+                work.solution.status = "running"
+                state.loop.tol = self.tol
+                state.refinements += 1
+                return True
+        return self._polish(work, state)
+
+    def _polish(self, work: Work, state: State) -> bool:
+        """Bring the free variables closer to the optimum; return whether steps are needed after it."""
+        if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
+        state.polished += 1
+        if not newton(work, state):
+            state.loop.tol = 0.1 * state.loop.tol
+        else:
+            state.loop.tol = self.tol
         work.solution.status = "running"
-        state.loop.tol = self.tol
-        state.refinements += 1
         return True
 
     def _block(self, work: Work, precision: Precision) -> Array:
@@ -212,7 +236,10 @@ class SequentialMinimal:
             "support_vectors": sum(int(np.count_nonzero(s.alpha)) for s in self.solutions),
             "kernel_entries": self.matrix.entries,
         }
-        return Step(record, violation, self._status() if done else None)
+        # While something is left to do, a small violation alone does not end the run.
+        if not done:
+            return Step(record, max(violation, 2 * self.tol))
+        return Step(record, violation, self._status())
 
 
 def _run(loops: list[Any], worker: int) -> None:
