@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import crammer_singer_epoch, quadratic_programme
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
+from oracles import crammer_singer_epoch, quadratic_programme
 from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, CallableKernel, Linear
@@ -188,10 +188,10 @@ def test_loop_against_a_readable_one(name, S, T, index):
         "tally": np.zeros(4),
     }
     arrays["mu"][np.arange(40), y] = 1.0
-    kind = _hot.CrammerSingerFloat32 if S == np.float32 else _hot.CrammerSingerFloat64
+    kind = _hot.CrammerSingerFloat32 if np.float32 == S else _hot.CrammerSingerFloat64
     state = kind(**arrays, columns=11, constant=0.5)
     order = np.random.default_rng(3).permutation(40)
-    before = _hot.instruction_sets()[0]
+    before = _hot.instruction_set()
     try:
         _hot.use_instruction_set(name)
         for _ in range(3):
@@ -204,7 +204,7 @@ def test_loop_against_a_readable_one(name, S, T, index):
     finally:
         _hot.use_instruction_set(before)
     mu, W, dual = crammer_singer_epoch(X, y, cost, 0.5, np.tile(order, 3))
-    close = {"atol": 1e-9 if S == np.float64 else 2e-4}
+    close = {"atol": 1e-9 if np.float64 == S else 2e-4}
     np.testing.assert_allclose(arrays["mu"][:, :11], mu, **close)
     np.testing.assert_allclose(arrays["weights"][:, :11], W, **close)
     assert not arrays["mu"][:, 11:].any()
@@ -224,7 +224,7 @@ def test_projection_onto_the_simplex(seed, K, scale):
 
 
 def test_newton_direction_is_feasible_and_rises():
-    X, y = blobs(30, 2, 4)
+    X, _ = blobs(30, 2, 4)
     random = np.random.default_rng(0)
     mu = random.dirichlet(np.ones(4), size=30)
     h = random.normal(size=(30, 4))

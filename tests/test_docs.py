@@ -36,6 +36,7 @@ PAGES = (
     "docs/least-squares.md",
     "docs/logistic.md",
     "docs/perceptron.md",
+    "docs/separability.md",
     "docs/sgd.md",
     "docs/svm.md",
 )

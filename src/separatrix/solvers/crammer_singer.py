@@ -4,15 +4,16 @@ Problem, for ``K`` classes and ``h_ik = f_k(x_i) + [k ≠ c_i]``:
 
     min over W:  ½ Σ_k ‖w_k‖² + C Σ_i s_i (max_k h_ik − h_{i c_i}),   f_k(x) = w_k·x + b_k
 
-The intercept is a weight like the others, on a constant feature (`intercept_scaling`, as in LIBLINEAR). Dual: ``μ_i``
-in the simplex, ``α_i = C s_i (t_i − μ_i)``,
+The intercept is a weight like the others, on a constant feature (`intercept_scaling`, as in LIBLINEAR). Dual:
+``μ_i`` in the simplex, ``α_i = C s_i (t_i − μ_i)``,
 
     max  −½‖Σ_i α_i x_iᵀ‖² + C Σ_i s_i (1 − μ_{i c_i}),
 
 with ``W = Σ α_i x_iᵀ`` at the optimum. A step solves exactly for all classes of one sample
-(``_hot/crammer_singer.hpp``; Keerthi, Sundararajan, Chang, Hsieh and Lin, 2008). The gap is a sum over samples,
-``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain at its sample:
-samples that have nothing left sleep for some epochs, and the sum says when a certificate is worth its pass.
+(``_hot/crammer_singer.hpp``; Keerthi, Sundararajan, Chang, Hsieh and Lin, 2008). The gap is a sum over
+samples, ``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain
+at its sample: samples that have nothing left sleep for some epochs, and the sum says when a certificate is
+worth its pass.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _SINGLE_TOL = 1e-5
 _NEGLIGIBLE = 0.1
 #: Stored values times classes visited between two looks at the clock: a few milliseconds.
 _CHUNK_WORK = 4 << 20
+#: Visits of an epoch at least.
+_SMALL = 30_000
 #: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
 _MOST_FREE, _NEWTON_ROUNDS, _FIRST_BUDGET = 2_500, 20, 2e7
 
@@ -54,7 +57,8 @@ class LinearCrammerSinger:
     C : float
         Factor of the loss.
     tol : float
-        Relative duality gap that the fit is meant to reach: it sets precision and effort, the loop ends the fit.
+        Relative duality gap that the fit is meant to reach: it sets precision and effort, the loop ends the
+        fit.
     intercept_scaling : float
         Value of the constant feature: the larger, the less the intercept is penalised.
     seed : int
@@ -107,6 +111,9 @@ class LinearCrammerSinger:
         self.norms = view.row_norms() + self.constant**2
         # A row of zeros has the same scores whatever the weights: its loss is 1, and nothing is to be done.
         self.order = self.visits.order[self.norms[self.visits.order] > 0]
+        # Small sets are visited several times in an epoch: else starting the loop costs more than the loop.
+        self.passes = int(np.clip(_SMALL // max(1, len(self.order)), 1, 200))
+        self.order = np.tile(self.order, self.passes)
         self._random = seed
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
         self.level = self.dual = 0.0
@@ -187,7 +194,7 @@ class LinearCrammerSinger:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
         epoch = last = poor = 0
-        due = 6
+        due = 6 if self.passes == 1 else 1
         measure = np.inf
         part = _NEGLIGIBLE
         while True:
@@ -196,6 +203,7 @@ class LinearCrammerSinger:
             epoch += 1
             self._budget += self._arrays["tally"][3] * self.view.row_elements * self.padded
             gain, left = self._arrays["tally"][:2].tolist()
+            left /= self.passes
             self.dual += gain
             self.level = max(self.level, self.dual)
             if left > self.tol * self.level and epoch >= due:
@@ -251,7 +259,7 @@ class LinearCrammerSinger:
         return worth
 
     def _affordable(self, m: int, free: int) -> bool:
-        """Return whether a joint step costs no more than the epochs since the last ones; if so, it is paid."""
+        """Return whether a joint step costs no more than the epochs since the last one; if so, pay."""
         cost = free**3 / 3 + m**2 * (self.view.row_elements + 6 * self.padded)
         if not 0 < free <= _MOST_FREE or cost > self._budget:
             return False
@@ -264,11 +272,11 @@ class LinearCrammerSinger:
         mu = arrays["mu"][rows, :K].astype(np.float64)
         mu /= mu.sum(axis=1, keepdims=True)
         cost, own = self.gap.scale[rows], self.gap.classes[rows]
-        with single_threaded(np.inf):
+        with single_threaded(len(rows) ** 2 * (self.view.row_elements + K)):
             W = arrays["weights"][:, :K].astype(np.float64)
             h = np.asarray(block @ W[:-1]) + self.constant * W[-1] + 1.0
             h[np.arange(len(rows)), own] -= 1.0
-            products = block @ block.T
+            products: Any = block @ block.T
             gram = np.asarray(products.toarray() if self.view.sparse else products) + self.constant**2
             d = newton_direction(mu, h, cost, gram)
             change = -cost[:, None] * d

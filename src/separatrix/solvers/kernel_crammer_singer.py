@@ -4,16 +4,17 @@ Problem, for ``K`` classes, ``f_k(x) = Σ_j α_jk k(x_j, x) + b_k`` and ``h_ik =
 
     min  ½ Σ_k ‖w_k‖² + Σ_i C_i (max_k h_ik − h_{i c_i})
 
-Dual: ``μ_i`` in the simplex, ``α_i = C_i (t_i − μ_i)``, maximise ``Σ_i C_i (1 − μ_{i c_i}) − ½ Σ_k α_kᵀ Q α_k``.
-Without a constant ``Q`` is the kernel matrix and there are no intercepts, as Crammer and Singer (2001) state the
-problem; with a constant ``s`` it is ``k + s²``, which is a penalised intercept ``b_k = s² Σ_i α_ik``, as in the linear
-case.
+Dual: ``μ_i`` in the simplex, ``α_i = C_i (t_i − μ_i)``, maximise ``Σ_i C_i (1 − μ_{i c_i}) − ½ Σ_k α_kᵀ Q
+α_k``. Without a constant ``Q`` is the kernel matrix and there are no intercepts, as Crammer and Singer (2001)
+state the problem; with a constant ``s`` it is ``k + s²``, which is a penalised intercept ``b_k = s² Σ_i
+α_ik``, as in the linear case.
 
-A round takes the samples with the largest gaps ``C_i (max_k h_ik − μ_i·h_i)`` and those that use several classes, and
-solves for them: the rows of a factor ``Q = L Lᵀ`` of their block are vectors with these inner products, so that the
-loop of the linear case (``_hot/crammer_singer.hpp``) does the coordinate descent; joint Newton steps (``_simplex``)
-finish it. Scores of all samples are then brought up to date. Where ``Q`` is not positive semidefinite its negative
-part is left out of the working set's model, an upper bound of what a step costs, so that the dual rises in any case.
+A round takes the samples with the largest gaps ``C_i (max_k h_ik − μ_i·h_i)`` and those that use several
+classes, and solves for them: the rows of a factor ``Q = L Lᵀ`` of their block are vectors with these inner
+products, so that the loop of the linear case (``_hot/crammer_singer.hpp``) does the coordinate descent; joint
+Newton steps (``_simplex``) finish it. Scores of all samples are then brought up to date. Where ``Q`` is not
+positive semidefinite its negative part is left out of the working set's model, an upper bound of what a step
+costs, so that the dual rises in any case.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class KernelCrammerSinger:
         self.gap = float(self.gaps.sum())
 
     def refresh(self) -> None:
-        """Compute the scores of the present dual variables anew, free of the rounding errors of the rounds."""
+        """Compute the scores of the present dual variables anew, free of the rounds' rounding errors."""
         used = np.flatnonzero(self._alpha.any(axis=1))
         self.gradient = np.ones((self.n, self.K))
         if len(used):
