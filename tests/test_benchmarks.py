@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from benchmarks import cases, checks, contest, datasets, report, timing
+from benchmarks import cases, checks, contest, datasets, report, strings, timing
 from benchmarks.__main__ import SUITES, arguments_of
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
 from scipy import sparse
@@ -156,3 +156,10 @@ def test_passes_are_timed_by_a_difference():
     models = {"ours": lambda passes: Perceptron(max_iter=passes, tol=None)}
     found = timing.seconds_per_pass(models, data.X, data.y, (1, 3), repeats=1)
     assert found["ours"].passes == 3
+
+
+def test_string_kernels_are_measured():
+    rows = strings.measure(count=8, repeats=1)
+    assert {row["data"] for row in rows} == {"DNA", "letters"}
+    assert all(row["seconds"] > 0 for row in rows)
+    assert all((row["cells"] is not None) == ("Subsequence" in row["kernel"]) for row in rows)

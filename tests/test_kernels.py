@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
+from separatrix import kernels
 from separatrix.kernels import (
     RBF,
     AnovaRBF,
@@ -448,6 +449,7 @@ def test_composition_laws(blocks):
     assert 2 * a == a * 2 == Scaled(a, 2.0) == 4 * (0.5 * a)
     assert (2 * a) * (3 * b) == 6 * (a * b)
     assert sum([a, b]) == a + b
+    assert np.float64(2) * a == np.int64(2) * a == a * np.float32(2) == 2 * a
     assert hash(a + 0.5 * b) == hash(RBF(0.1) + 0.5 * Polynomial(3))
     assert a + b != b + a  # as values; as functions they agree
     np.testing.assert_allclose(((a + b) * c)(A, B), (a * c + b * c)(A, B), rtol=1e-12)
@@ -491,6 +493,8 @@ def test_a_composition_leaves_its_parts_alone():
         (lambda: RBF() + 1, TypeError, "unsupported operand"),
         (lambda: 1 + RBF(), TypeError, "unsupported operand"),
         (lambda: RBF() * "x", TypeError, "can't multiply"),
+        (lambda: RBF() * np.ones(3), TypeError, "unsupported operand|does not support"),
+        (lambda: np.ones(3) * RBF(), TypeError, "unsupported operand|does not support"),
         (lambda: RBF() ** "x", TypeError, "unsupported operand"),
         (lambda: Sum(()), ValueError, "at least one kernel"),
         (lambda: Sum((RBF(), 3)), TypeError, "only kernels can be composed, not 3"),
@@ -575,3 +579,11 @@ def test_model_files_keep_every_kernel(kernel):
 def test_model_files_refuse_functions_inside_kernels():
     with pytest.raises(ModelFileError, match=r"is a function, and model files hold no code.*kernels"):
         encode(RBF() + 2 * CallableKernel(lambda A, B: A @ B.T), "kernel", {})
+
+
+def test_names_come_when_asked_for():
+    for name in kernels.__all__:
+        assert name in dir(kernels)
+        assert getattr(kernels, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Gauss'"):
+        kernels.Gauss  # noqa: B018

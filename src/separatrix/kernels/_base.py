@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ class Kernel(ABC):
     Sums, products, positive multiples and powers of kernels are kernels again, and are written so:
     ``RBF(0.1) + 0.5 * Polynomial(3)``, ``Linear() * RBF(1.0)``, ``Linear() ** 2``.
     """
+
+    # An array times a kernel would else be an array of kernels.
+    __array_ufunc__: ClassVar[None] = None
 
     @property
     def samples(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, jv
+from scipy.special import gammaln, j0, j1, jv
 
 from separatrix.data.threads import in_blocks
 from separatrix.kernels._base import Rows, VectorKernel, finite, positive, whole
@@ -86,7 +86,8 @@ def spherical_wave(order: float, t: NDArray[Any]) -> NDArray[Any]:
         values[near] = np.exp(-_rayleigh_sum(order, float(bound), u))
     far = t[~near]
     if far.size:
-        J = jv(order, far)
+        quick = {0.0: j0, 1.0: j1}.get(order)
+        J = jv(order, far) if quick is None else quick(far)
         with np.errstate(divide="ignore"):  # J may be 0, at a zero or below the smallest number
             logarithm = np.log(np.abs(J))
         logarithm += gammaln(order + 1) + order * np.log(2 / far)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from separatrix.kernels._base import Kernel, Rows, as_rows, check_finite, positive
-from separatrix.kernels._bessel import Bessel
-from separatrix.kernels._features import AnovaRBF, Laplacian
 from separatrix.kernels._precomputed import Precomputed
 from separatrix.kernels._vectors import RBF, Linear, Polynomial, Sigmoid
 
@@ -156,12 +154,13 @@ def _named(
         return RBF(gamma=width)
     if name == "sigmoid":
         return Sigmoid(gamma=width, coef0=coef0)
-    if name == "laplacian":
-        return Laplacian(gamma=width)
-    if name == "anova":
-        return AnovaRBF(sigma=width, degree=degree)
-    features = int(np.shape(X)[1])
-    return Bessel(sigma=width**0.5, order=max(1.0, features / 2 - 1), degree=degree)
+    if name == "bessel":
+        from separatrix.kernels._bessel import Bessel
+
+        return Bessel(sigma=width**0.5, order=max(1.0, int(np.shape(X)[1]) / 2 - 1), degree=degree)
+    from separatrix.kernels._features import AnovaRBF, Laplacian
+
+    return Laplacian(gamma=width) if name == "laplacian" else AnovaRBF(sigma=width, degree=degree)
 
 
 def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> float:
