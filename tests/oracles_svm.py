@@ -81,3 +81,19 @@ def one_class(K, upper, nu):
     slack = np.hstack([np.zeros((n, r)), -np.eye(n), np.zeros((n, 1))])
     z, value = _solve(r, q, np.vstack([margin, slack]), np.zeros(2 * n))
     return value, F @ z[:r] - z[-1]
+
+
+def joint(K, classes, upper):
+    """``min ½ Σ_k‖w_k‖² + Σ u ξ`` subject to ``(w_c − w_k)·x ≥ 1 − ξ`` for all ``k ≠ c``, ``ξ ≥ 0``."""
+    F, n = vectors(K), len(classes)
+    r, m = F.shape[1], int(classes.max()) + 1
+    rows = []
+    for i, c in enumerate(classes):
+        for k in set(range(m)) - {c}:
+            row = np.zeros(m * r + n)
+            row[c * r : (c + 1) * r], row[k * r : (k + 1) * r], row[m * r + i] = -F[i], F[i], -1.0
+            rows.append(row)
+    G = np.vstack([*rows, np.hstack([np.zeros((n, m * r)), -np.eye(n)])])
+    h = np.concatenate([-np.ones(len(rows)), np.zeros(n)])
+    z, value = _solve(m * r, np.concatenate([np.zeros(m * r), upper]), G, h)
+    return value, F @ z[: m * r].reshape(m, r).T

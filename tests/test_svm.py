@@ -301,6 +301,38 @@ def test_each_machine_is_trained_as_asked(multiclass):
     assert_array_equal(model.predict(X), model.classes_[np.argmax(model.decision_function(X), axis=1)])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_joint_is_the_programme(weighted):
+    X, y = (part[100:140] for part in DATA["four classes"])
+    s = weights_for(40, 4) if weighted else np.ones(40)
+    value, scores = oracles_svm.joint(RBF(0.2)(X), y, 3.0 * s)
+    model = SVC(multiclass="joint", C=3.0, gamma=0.2, tol=1e-8).fit(X, y, sample_weight=s)
+    assert_allclose(model.certificate_.primal, value, rtol=1e-6)
+    assert model.certificate_.relative_gap < 1e-6
+    assert_allclose(model.decision_function(X), scores, atol=1e-3)
+    assert_array_equal(model.intercept_, np.zeros(4))
+    assert model.dual_coef_.shape == (4, model.support_.size)
+    assert_array_equal(model.predict(X), model.classes_[np.argmax(model.decision_function(X), axis=1)])
+    # Slacks and the squared weights make the primal.
+    coef = np.zeros((4, 40))
+    coef[:, model.support_] = model.dual_coef_
+    slack = model.margin_report(X, y).slack
+    primal = 0.5 * np.trace(coef @ RBF(0.2)(X) @ coef.T) + 3.0 * (s * slack).sum()
+    assert_allclose(primal, model.certificate_.primal, rtol=1e-9)
+
+
+def test_two_classes_jointly_are_one_machine_without_intercept():
+    X, y = overlapping(60, seed=13)
+    model = SVC(multiclass="joint", C=1.0, kernel="linear", tol=1e-8).fit(X, y)
+    assert model.decision_function(X).shape == (60,)
+    assert model.coef_.shape == (1, 3)
+    # The difference w of the two vectors solves ½‖w/√2‖² + C Σ max(0, 1 − y w·x).
+    f = model.decision_function(X)
+    assert_allclose(
+        model.certificate_.primal, 0.25 * (model.coef_**2).sum() + np.maximum(0, 1 - y * f).sum(), rtol=1e-6
+    )
+
+
 def test_one_vs_one_scores_for_many_classes_are_those_of_all_pairs():
     X, y = make_classification(400, 8, n_informative=6, n_classes=7, n_clusters_per_class=1, random_state=3)
     model = SVC(decision_function_shape="ovo", gamma=0.2).fit(X, y)

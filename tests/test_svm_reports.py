@@ -266,6 +266,9 @@ BAD = {
     "NaN": (SVC(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)), X, Y, "nan"),
     "one class": (SVC(), X, np.zeros(20), "only one class: 0.0"),
     "all weights 0": (SVC(), X, Y, "all samples have zero or negative weights"),
+    "joint nu": (NuSVC(multiclass="joint"), X, Y, r"choose SVC\(multiclass='joint'\)"),
+    "joint hard margin": (SVC(multiclass="joint", C=np.inf), X, Y, "needs a finite C"),
+    "joint probability": (SVC(multiclass="joint", probability=True), X, Y, "choose multiclass='ovo'"),
     "pairs of ovr": (
         SVC(multiclass="ovr", decision_function_shape="ovo"),
         X,

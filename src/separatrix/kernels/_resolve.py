@@ -172,7 +172,7 @@ def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> f
         if gamma == "auto":
             return 1.0 / int(rows.shape[1])
         spread = int(rows.shape[1]) * _variance(rows, weights)
-        return 1.0 / spread if spread > 0 else 1.0
+        return 1.0 / spread if 0 < spread < np.inf else 1.0
     if not isinstance(gamma, Real):
         raise TypeError(f"gamma must be 'scale', 'auto' or a positive number, not {gamma!r}")
     return positive(gamma, "gamma")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import sqrt
 from typing import Any, ClassVar, Literal
@@ -22,9 +23,11 @@ from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding
+from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
+from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
-from separatrix.solvers.out_of_fold import deal, out_of_fold_scores
+from separatrix.solvers.out_of_fold import Folds, deal
 from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine
@@ -108,16 +111,20 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         self.classes_, self.multiclass_ = classes, self.multiclass
         self._find_kernel(X, given)
         kept = None if weights is None else weights > 0
+        self._count = X.shape[0] if kept is None else int(kept.sum())
         members = self._coding.members(numbers, kept)
         problems = [
             self._problem(rows, signs, None if weights is None else weights[rows]) for rows, signs in members
         ]
 
         def keep(model: KernelClassifier, solver: Solver) -> None:
-            model._keep_machines(samples, numbers, members, solver)
+            if isinstance(solver, JointMachine):
+                model._keep_joint(samples, numbers, solver)
+            else:
+                model._keep_machines(samples, numbers, members, solver)
 
-        matrix, solver, outcome = self._solve(samples, problems, keep, (X, y, sample_weight))
-        self._count = X.shape[0] if kept is None else int(kept.sum())
+        make = self._joint(numbers, weights) if self.multiclass == "joint" else None
+        matrix, solver, outcome = self._solve(samples, problems, keep, (X, y, sample_weight), make)
         keep(self, solver)
         separable, verdict = self._judge(solver, members)
         self._record(solver, outcome, samples, self._count, separable, verdict)
@@ -131,6 +138,14 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
                 f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or "
                 "multiclass='ovo'."
             )
+        if self.multiclass == "joint" and self.probability not in (False, "deprecated"):
+            raise ValueError(
+                "probability=True needs scores of binary machines: choose multiclass='ovo' or 'ovr'."
+            )
+
+    def _joint(self, numbers: Array, weights: Array | None) -> Callable[[KernelMatrix], Solver]:
+        """Return what makes the solver of all classes jointly."""
+        raise NotImplementedError
 
     def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
         """Refuse weights that leave a class without samples."""
@@ -145,7 +160,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
 
     @property
     def _coding(self) -> Coding:
-        return Coding.of(self.multiclass_, len(self.classes_))
+        # Of two joint discriminants only the difference decides, as in any binary model.
+        name = "ovr" if len(self.classes_) == 2 else self.multiclass_
+        return Coding.of(name, len(self.classes_))
 
     @property
     def _by_pairs(self) -> bool:
@@ -168,15 +185,29 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
                 full[i, rows[first:]] = coef[first:]
             else:
                 full[i, rows] = coef
+        self._keep_rows(samples, numbers, full, intercept)
+        norms = [sqrt(max(m.square, 0.0)) / scale for m, scale in zip(machines, scales, strict=True)]
+        self.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
+        self.n_iter_ = np.array([solution.steps for solution in solver.solutions], dtype=np.int32)
+
+    def _keep_joint(self, samples: Any, numbers: Array, solver: JointMachine) -> None:
+        """Keep one row of coefficients per class (for two classes their difference), and no intercepts."""
+        coef, gram = solver.coef, solver.gram
+        full = coef[1:] - coef[:1] if len(coef) == 2 else coef
+        self._keep_rows(samples, numbers, full, np.zeros(len(full)))
+        first, second = np.triu_indices(len(coef), 1)
+        squares = gram[first, first] + gram[second, second] - 2 * gram[first, second]
+        self.margin_width_ = np.array([2.0 / sqrt(square) if square > 0 else np.inf for square in squares])
+        self.n_iter_ = np.array([solver.rounds], dtype=np.int32)
+
+    def _keep_rows(self, samples: Any, numbers: Array, full: Array, intercept: Array) -> None:
+        """Keep the columns of support vectors, class by class."""
         support = np.flatnonzero(full.any(axis=0))
         owner = numbers[support]
         support = support[np.argsort(owner, kind="stable")]
-        self._n_support = np.bincount(owner, minlength=K).astype(np.int32)
+        self._n_support = np.bincount(owner, minlength=len(self.classes_)).astype(np.int32)
         self._keep_support(samples, support, full[:, support], intercept)
-        norms = [sqrt(max(m.square, 0.0)) / scale for m, scale in zip(machines, scales, strict=True)]
-        self.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
         self.loo_bound_ = support.size / self._count
-        self.n_iter_ = np.array([solution.steps for solution in solver.solutions], dtype=np.int32)
 
     def _judge(self, solver: Solver, members: Any) -> tuple[bool | None, str]:
         """Return whether a hard margin separates the classes, and the words if it does not."""
@@ -295,16 +326,15 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             return
         random = check_random_state(0 if self.random_state is None else self.random_state)
         left = None if self.max_time is None else max(1e-3, self.max_time - self.certificate_.seconds)
-        scores = out_of_fold_scores(
+        folds = Folds(
             matrix,
-            problems,
-            solver.solutions,
             deal(numbers, _FOLDS, random),
             tol=max(float(self.tol), _FOLD_TOL),
             max_steps=int(self.max_iter),
             max_time=left,
             nu=getattr(self, "nu", None),
         )
+        scores = folds.scores(problems, solver.solutions)
         fits = [
             fit_sigmoid(f, p.signs > 0, None if weights is None else weights[p.rows])
             for f, p in zip(scores, problems, strict=True)
@@ -388,5 +418,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         numbers = number_labels(self.classes_, np.asarray(y))
         if numbers.shape[0] != scores.shape[0]:
             raise ValueError(f"X has {scores.shape[0]} samples but y has {numbers.shape[0]} labels.")
+        within = self.tol if within is None else within
+        if self._coding.joint:
+            own, rival, _ = own_and_rival(scores, numbers)
+            width = self.margin_width_.min(keepdims=True)
+            return MarginReport.of((own - rival)[:, None], np.ones((len(own), 1)), width, within)
         codes = self._coding.codes[numbers].astype(np.float64)
-        return MarginReport.of(scores, codes, self.margin_width_, self.tol if within is None else within)
+        return MarginReport.of(scores, codes, self.margin_width_, within)

@@ -23,13 +23,14 @@ from separatrix.models._base import IterativeEstimator
 from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
 from separatrix.solvers._loop import Below, Outcome, run
 from separatrix.solvers.hard_margin import HardMargins
+from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.kernel_scores import kernel_scores
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import SupportMachines
 from separatrix.solvers.svm_certificate import certify, scale_advice
 
-Solver = SupportMachines | HardMargins
+Solver = SupportMachines | HardMargins | JointMachine
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
@@ -131,11 +132,12 @@ class KernelSVM(IterativeEstimator):
         problems: Sequence[DualProblem],
         keep: Callable[[Any, Solver], None],
         given: tuple[Any, Any, Any],
+        make: Callable[[KernelMatrix], Solver] | None = None,
     ) -> tuple[KernelMatrix, Solver, Outcome]:
         """Solve the problems to the tolerance that was asked for.
 
         ``keep(model, solver)`` makes fitted attributes of where the solver stands; ``given`` are the samples,
-        targets and weights of the fit, for callbacks.
+        targets and weights of the fit, for callbacks. ``make`` returns another solver than the problems'.
         """
         few = samples.shape[0] <= _FEW
         with np.errstate(over="ignore", invalid="ignore"):
@@ -147,7 +149,7 @@ class KernelSVM(IterativeEstimator):
             )
         if self.verbose:
             print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
-        solver = self._solver(matrix, problems)
+        solver = self._solver(matrix, problems) if make is None else make(matrix)
         context = observer = None
         if getattr(self, "_skl_callbacks", None):
             X, y, weights = given

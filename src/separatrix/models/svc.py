@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from separatrix.data.view import Array
 from separatrix.models._svm_classifier import KernelClassifier
 from separatrix.models.kernel_svm import Solver
 from separatrix.solvers.hard_margin import HardMargins
+from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine, classification, nu_classification
@@ -168,6 +169,15 @@ class SVC(KernelClassifier):
         self.random_state = random_state
         self.multiclass = multiclass
         self.max_time = max_time
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if self.multiclass == "joint" and np.isinf(self.C):
+            raise ValueError("multiclass='joint' needs a finite C: choose one, or multiclass='ovo' or 'ovr'.")
+
+    def _joint(self, numbers: Array, weights: Array | None) -> Callable[[KernelMatrix], Solver]:
+        upper = np.full(numbers.size, float(self.C)) if weights is None else self.C * weights
+        return lambda matrix: JointMachine(matrix, numbers, upper, tol=float(self.tol))
 
     def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
         upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights

@@ -1,14 +1,15 @@
 r"""Scores of the training samples by machines that have not seen them, from warm-started folds.
 
 The samples form a few folds. Without one fold, a problem is nearly the one that is already solved: the
-multipliers of the remaining samples, made feasible again, are its start. So all folds together cost little
-more than the kernel values that they need.
+multipliers of the remaining samples, made feasible again, are its start, and samples well beyond the margin
+stay without a part in it. So the folds work on the support vectors and what is near the margin only; their
+kernel values are computed once for all folds, and so are those of the scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +17,10 @@ from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
-from separatrix.solvers.svm import machine
+from separatrix.solvers.svm import Machine, machine
+
+#: Samples so far beyond the margin, in units of its half-width, are left out of the folds' problems.
+_NEAR = 0.25
 
 
 def deal(numbers: Array, folds: int, random: np.random.RandomState) -> Array:
@@ -26,25 +30,6 @@ def deal(numbers: Array, folds: int, random: np.random.RandomState) -> Array:
         members = np.flatnonzero(numbers == k)
         found[random.permutation(members)] = np.arange(members.size) % folds
     return found
-
-
-def without(problem: DualProblem, alpha: Array, kept: Array, nu: float | None) -> DualProblem | None:
-    """Return the problem on the kept samples, started near ``alpha``; None where a class is missing."""
-    signs, upper = problem.signs[kept], problem.upper[kept]
-    groups = [signs > 0, signs < 0]
-    if not all(group.any() for group in groups):
-        return None
-    start = alpha[kept].copy()
-    if nu is None:
-        total = min(float(start[group].sum()) for group in groups)
-    else:
-        room = min(float(upper[group].sum()) for group in groups)
-        total = min(0.5 * nu * float(upper.sum()), room)
-    for group in groups:
-        start[group] = _summing_to(start[group], upper[group], total)
-    return replace(
-        problem, rows=problem.rows[kept], signs=signs, linear=problem.linear[kept], upper=upper, start=start
-    )
 
 
 def _summing_to(a: Array, upper: Array, total: float) -> Array:
@@ -61,27 +46,26 @@ def _summing_to(a: Array, upper: Array, total: float) -> Array:
     return a
 
 
-def out_of_fold_scores(
-    matrix: KernelMatrix,
-    problems: Sequence[DualProblem],
-    solutions: Sequence[DualSolution],
-    fold_of: Array,
-    *,
-    tol: float,
-    max_steps: int = -1,
-    max_time: float | None = None,
-    nu: float | None = None,
-) -> list[Array]:
-    """Return for each problem the scores of its variables by machines learnt without their fold.
+@dataclass
+class _Pieces:
+    """A problem without each of its folds: the samples near the margin, and the subproblems on them."""
+
+    near: Array
+    subproblems: list[DualProblem]
+    starts: list[DualSolution]
+    columns: list[int]
+    machines: list[Machine]
+
+
+class Folds:
+    """Out-of-fold scores of classification problems that have been solved.
 
     Parameters
     ----------
     matrix : KernelMatrix
         The kernel matrix that all problems share.
-    problems, solutions : sequences
-        The classification problems and their solutions on all samples.
     fold_of : ndarray of shape (n,)
-        Fold of each sample.
+        Fold of each sample, from 0 on.
     tol : float
         KKT violation that the folds are solved to.
     max_steps, max_time
@@ -89,28 +73,107 @@ def out_of_fold_scores(
     nu : float or None
         ``ν`` of ν-problems, whose scores are divided by ``ρ``.
     """
-    scores = [np.zeros(problem.rows.size) for problem in problems]
-    parts: list[tuple[int, Array]] = []
-    subproblems: list[DualProblem] = []
-    for number, (problem, solution) in enumerate(zip(problems, solutions, strict=True)):
-        folds = fold_of[problem.rows]
-        for fold in np.unique(folds):
-            kept = folds != fold
-            left = without(problem, solution.alpha, kept, nu)
-            if left is None:  # only one class is left, and there is nothing to learn
-                scores[number][~kept] = problem.signs[kept][0] if kept.any() else 0.0
-                continue
-            parts.append((number, ~kept))
-            subproblems.append(left)
-    if not subproblems:
-        return scores
-    solver = SequentialMinimal(matrix, subproblems, tol=tol, max_steps=max_steps)
-    run(solver, Below(tol), max_iter=np.inf, max_time=max_time)
-    for (number, held), left, solution in zip(parts, subproblems, solver.solutions, strict=True):
-        found = machine(left, solution, matrix.diag)
-        used = np.flatnonzero(found.coef)
-        targets = problems[number].rows[held]
-        sums = matrix.product(left.rows[used], found.coef[used, None], targets)[:, 0]
-        rho = found.rho if nu is not None and found.rho > 0 else 1.0
-        scores[number][held] = (sums + found.intercept) / rho
-    return scores
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        fold_of: Array,
+        *,
+        tol: float,
+        max_steps: int = -1,
+        max_time: float | None = None,
+        nu: float | None = None,
+    ) -> None:
+        self.matrix, self.fold_of, self.tol, self.nu = matrix, fold_of, tol, nu
+        self.max_steps, self.max_time = max_steps, max_time
+        self.folds = int(fold_of.max(initial=-1)) + 1
+
+    def scores(self, problems: Sequence[DualProblem], solutions: Sequence[DualSolution]) -> list[Array]:
+        """Return for each problem the scores of its variables by machines learnt without their fold."""
+        every = [self._pieces(p, s) for p, s in zip(problems, solutions, strict=True)]
+        self._solve(every)
+        return [self._assemble(problem, piece) for problem, piece in zip(problems, every, strict=True)]
+
+    def _pieces(self, problem: DualProblem, solution: DualSolution) -> _Pieces:
+        found = machine(problem, solution, self.matrix.diag)
+        unit = 1.0 if self.nu is None else max(found.rho, 0.0)
+        beyond = solution.gradient + problem.signs * found.intercept - found.rho
+        near = np.flatnonzero((solution.alpha > 0) | (beyond < _NEAR * unit))
+        pieces = _Pieces(near, [], [], [], [])
+        folds = self.fold_of[problem.rows]
+        places = []
+        for fold in range(self.folds):
+            kept = np.flatnonzero(folds[near] != fold)
+            left = self._without(problem, solution.alpha, near[kept], folds != fold)
+            if left is not None:
+                pieces.subproblems.append(left)
+                pieces.columns.append(fold)
+                places.append(kept)
+        pieces.starts = self._starts(problem.rows[near], pieces.subproblems, places)
+        return pieces
+
+    def _starts(self, near: Array, problems: list[DualProblem], places: list[Array]) -> list[DualSolution]:
+        """Return the starts of all folds with their gradients, whose kernel values they share."""
+        coef = np.zeros((near.size, len(problems)))
+        for column, (problem, kept) in enumerate(zip(problems, places, strict=True)):
+            coef[kept, column] = problem.signs * problem.start
+        used = np.flatnonzero(coef.any(axis=1))
+        sums = self.matrix.product(near[used], coef[used], near, "float32")
+        return [
+            DualSolution(problem.start, problem.linear + problem.signs * sums[kept, column])
+            for column, (problem, kept) in enumerate(zip(problems, places, strict=True))
+        ]
+
+    def _without(self, problem: DualProblem, alpha: Array, kept: Array, others: Array) -> DualProblem | None:
+        """Return the problem on the kept samples, started near ``alpha``; None where a class is missing."""
+        signs, upper = problem.signs[kept], problem.upper[kept]
+        groups = [signs > 0, signs < 0]
+        if not all(group.any() for group in groups):
+            return None
+        start = alpha[kept].copy()
+        if self.nu is None:
+            total = min(float(start[group].sum()) for group in groups)
+        else:
+            room = min(float(upper[group].sum()) for group in groups)
+            total = min(0.5 * self.nu * float(problem.upper[others].sum()), room)
+        for group in groups:
+            start[group] = _summing_to(start[group], upper[group], total)
+        return replace(
+            problem,
+            rows=problem.rows[kept],
+            signs=signs,
+            linear=problem.linear[kept],
+            upper=upper,
+            start=start,
+        )
+
+    def _solve(self, pieces: Sequence[_Pieces]) -> None:
+        problems = [problem for piece in pieces for problem in piece.subproblems]
+        if not problems:
+            return
+        empty = [replace(problem, start=np.zeros(problem.rows.size)) for problem in problems]
+        solver = SequentialMinimal(self.matrix, empty, tol=self.tol, max_steps=self.max_steps)
+        solver.solutions = [start for piece in pieces for start in piece.starts]
+        run(solver, Below(self.tol), max_iter=np.inf, max_time=self.max_time)
+        solutions = iter(solver.solutions)
+        for piece in pieces:
+            piece.machines = [machine(p, next(solutions), self.matrix.diag) for p in piece.subproblems]
+
+    def _assemble(self, problem: DualProblem, piece: _Pieces) -> Array:
+        """Return the score of each variable by the machine that has not seen its fold."""
+        folds = self.fold_of[problem.rows]
+        near = problem.rows[piece.near]
+        place = np.empty(self.matrix.shape[0], dtype=np.intp)
+        place[near] = np.arange(near.size)
+        coef, constant = np.zeros((near.size, self.folds)), np.zeros(self.folds)
+        for column, left, found in zip(piece.columns, piece.subproblems, piece.machines, strict=True):
+            scale = found.rho if self.nu is not None and found.rho > 0 else 1.0
+            coef[place[left.rows], column] = found.coef / scale
+            constant[column] = found.intercept / scale
+        for column in set(range(self.folds)) - set(piece.columns):
+            # Only one class is left without this fold, and there is nothing to learn.
+            rest = problem.signs[folds != column]
+            constant[column] = rest[0] if rest.size else 0.0
+        used = np.flatnonzero(coef.any(axis=1))
+        sums = self.matrix.product(near[used], coef[used], problem.rows) + constant
+        return np.asarray(sums[np.arange(folds.size), folds])
