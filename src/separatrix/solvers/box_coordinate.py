@@ -44,7 +44,7 @@ _SAFE = 0.95
 _EPOCHS, _SLOW = 30, 60
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
-#: Checks without a better gap after which single precision, or the fit, is given up.
+#: Checks without a better gap after which all samples wake.
 _PATIENCE = 3
 
 
@@ -287,7 +287,7 @@ class _Group:
         )
         self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
-        self.gained, self.factor = 0.0, 1.0
+        self.gained, self.factor, self.strict = 0.0, 1.0, 1.0
         self.level = 0.0
         self.done = self.stuck = self.slow = False
         self.before: tuple[int, float] | None = None
@@ -305,7 +305,7 @@ class _Group:
         view, n = self.solver.view, self.order.shape[0]
         self.random = _hot.shuffle(self.order, self.random)
         self.tally[:] = 0.0
-        self.state.negligible = _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
+        self.state.negligible = self.strict * _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
         size = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, view.row_elements))))
         for rows, begin, end, gathered in chunks(view, self.order, size):
             arguments = row_arguments(rows)
@@ -366,7 +366,11 @@ class _Group:
             rate = np.log(last / max(relative, 1e-300)) / epochs
             self.slow = self.count >= _EPOCHS and np.log(relative / self.solver.tol) > _SLOW * rate
         self.before = self.count, relative
-        self.stuck = self.poor >= _PATIENCE and float(self.tally[0]) <= 1e-7 * self.level
+        if self.poor >= _PATIENCE:
+            # Too many rest: small gains that were left out may add up. Where none is left, rounding stands in the way.
+            self.stuck = self.strict < 1e-3 and self.gained <= float(np.finfo(self.dtype).eps) * self.level
+            self.strict, self.poor = max(0.1 * self.strict, 1e-6), 0
+            self.asleep[:] = 0
         self.done = relative <= _SAFE * self.solver.tol or self.stuck
 
     def _intercept(self, F: Array) -> Array:

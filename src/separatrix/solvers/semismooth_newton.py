@@ -54,7 +54,7 @@ _SINGLE_TOL = 1e-5
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
 #: Newton steps without progress after which rounding is blamed.
-_PATIENCE = 8
+_PATIENCE = 32
 
 
 class SemismoothNewton:
@@ -205,6 +205,8 @@ class _Columns:
         self.Q = np.empty((K, n))
         self.V, self.inside = np.empty((K, n)), np.empty((K, n), dtype=np.uint8)
         self.V0: Array | None = None
+        # A squared loss is its own envelope for ρ = 2; smaller values only help on the way.
+        self.steepest = 2.0 if dual.squared else _STEEPEST
         self.rho = np.full(K, 2.0 if dual.squared else _RHO)
         if not dual.squared:
             if before is not None:
@@ -325,26 +327,26 @@ class _Columns:
             self._judge(moved)
             self.fresh[:] = False
         waiting = self.gap > self.tol * self.primal
-        if not self.dual.squared:
-            # Inside the smoothed problem as well as it pays: the multipliers move.
-            ready = waiting & (self.rest <= 0.1 * self.gap)
-            if ready.any():
-                chosen = np.flatnonzero(ready)
+        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
+        ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
+        if ready.any():
+            chosen = np.flatnonzero(ready)
+            if not self.dual.squared:
                 if self.V0 is None:
                     self.V0 = np.zeros_like(self.V)
                 self.V0[chosen] = self.V[chosen]
-                # The easier the last smoothed problem was, the more the kink narrows in the next.
-                taken = self.inner[chosen]
-                change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
-                self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
-                self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], _STEEPEST)
-                self.inner[chosen] = 0
-                self._judge(chosen)
-                waiting = self.gap > self.tol * self.primal
+            # The easier the last smoothed problem was, the more the kink narrows in the next.
+            taken = self.inner[chosen]
+            change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
+            self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
+            self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], self.steepest)
+            self.inner[chosen] = 0
+            self._judge(chosen)
+            waiting = self.gap > self.tol * self.primal
         better = self.gap < 0.9 * self.least
         self.least = np.minimum(self.least, self.gap)
         self.idle = np.where(better, 0, self.idle + 1)
-        tired = waiting & (self.idle > _PATIENCE * (1 if self.dual.squared else 4))
+        tired = waiting & (self.idle > _PATIENCE)
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
 
@@ -385,12 +387,11 @@ class _Columns:
             return self._search(k, P[i], float(p[i]), Q[i])
 
         t = np.array(self._each(search, np.arange(columns.shape[0])))
-        if not self.dual.squared:
-            self.inner[columns] += 1
-            # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
-            short = columns[t < _SHORT]
-            self.rho[short] /= 0.5 * self.growth[short] + 1.0
-            self.growth[short] = _LEAST_GROWTH
+        self.inner[columns] += 1
+        # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
+        short = columns[t < (0.01 * _SHORT if self.dual.squared else _SHORT)]
+        self.rho[short] /= np.maximum(self.growth[short], 4.0)
+        self.growth[short] = _LEAST_GROWTH
         self.W[columns] += t[:, None] * P
         self.b[columns] += t * p
         Q *= t[:, None]
