@@ -63,14 +63,21 @@ def test_check_estimator(estimator, check):
 
 def objective(model, X, y, C, *, loss, penalty="l2", scaling=1.0, weights=None, epsilon=None):
     """The objective of fitted weights, written out."""
-    W, b = np.atleast_2d(np.asarray(model.coef_, dtype=float)), np.atleast_1d(np.asarray(model.intercept_, dtype=float))
+    W, b = (
+        np.atleast_2d(np.asarray(model.coef_, dtype=float)),
+        np.atleast_1d(np.asarray(model.intercept_, dtype=float)),
+    )
     F = np.asarray(X, dtype=float) @ W.T + b
     s = np.ones(len(y)) if weights is None else weights
     if epsilon is not None:
         short = np.maximum(np.abs(F[:, 0] - y) - epsilon, 0)[:, None]
     else:
         classes = np.unique(y)
-        Y = np.where(y[:, None] == classes, 1, -1) if len(classes) > 2 else np.where(y == classes[1], 1, -1)[:, None]
+        Y = (
+            np.where(y[:, None] == classes, 1, -1)
+            if len(classes) > 2
+            else np.where(y == classes[1], 1, -1)[:, None]
+        )
         short = np.maximum(1 - Y * F, 0)
     losses = (s @ (short if loss in ("hinge", "epsilon_insensitive") else short**2)).sum()
     if penalty == "l1":
@@ -80,7 +87,9 @@ def objective(model, X, y, C, *, loss, penalty="l2", scaling=1.0, weights=None, 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("scaling", [None, 1.0, 5.0])
-@pytest.mark.parametrize(("loss", "penalty"), [("hinge", "l2"), ("squared_hinge", "l2"), ("squared_hinge", "l1")])
+@pytest.mark.parametrize(
+    ("loss", "penalty"), [("hinge", "l2"), ("squared_hinge", "l2"), ("squared_hinge", "l1")]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_objective_is_liblinears(loss, penalty, scaling, C):
     X, y = (IRIS - IRIS.mean(axis=0))[:, :3], SPECIES
@@ -112,7 +121,9 @@ def test_regression_is_liblinears(loss, C):
 @pytest.mark.parametrize("solver", ["newton", "dual"])
 def test_textbook_problem_is_libsvms(solver):
     X, y = IRIS[50:], SPECIES[50:]
-    ours = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-6, solver=solver, max_iter=20000).fit(X, y)
+    ours = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-6, solver=solver, max_iter=20000).fit(
+        X, y
+    )
     peer = SVC(kernel="linear", tol=1e-8).fit(X, y)
     assert ours.certificate_.status == "converged"
     assert_allclose(ours.coef_, peer.coef_, atol=2e-2 if solver == "dual" else 1e-4)
@@ -140,7 +151,9 @@ def problem_of(loss, *, n=60, d=5, csr=False, dtype=np.float64, fit_intercept=Tr
         targets = X @ rng.normal(size=d) + 0.5 * rng.normal(size=n)
         codes, classes = np.ones((1, 1), dtype=np.int8), np.zeros(n, dtype=np.int32)
         row = LOSSES[loss].with_epsilon(0.2)
-        return Problem(view, classes, codes, loss=row, weights=weights, targets=targets, fit_intercept=fit_intercept)
+        return Problem(
+            view, classes, codes, loss=row, weights=weights, targets=targets, fit_intercept=fit_intercept
+        )
     codes = np.array([[-1], [1]], dtype=np.int8)
     return Problem(view, y, codes, loss=LOSSES[loss], weights=weights, fit_intercept=fit_intercept)
 
@@ -173,7 +186,11 @@ def test_more_features_than_samples(loss, scaling):
     assert newton.certificate.status == "converged"
     assert dual.certificate.relative_gap < 1e-3
     # Coordinate descent may stop early here, but never proves what is not so.
-    assert dual.certificate.dual * (1 - 1e-9) <= newton.certificate.primal <= dual.certificate.primal * (1 + 1e-7)
+    assert (
+        dual.certificate.dual * (1 - 1e-9)
+        <= newton.certificate.primal
+        <= dual.certificate.primal * (1 + 1e-7)
+    )
 
 
 @pytest.mark.parametrize("kind", [SemismoothNewton, BoxCoordinate])
@@ -197,7 +214,9 @@ def test_bounds_hold(kind, loss, seed):
     d = problem.view.shape[1]
     best = solve(SemismoothNewton, problem, tol=1e-8).certificate
     for steps in (0, 1, 3):
-        solver = kind(problem, C=1.0, scaling=1.0, coef=np.zeros((1, d)), intercept=np.zeros(1), tol=1e-8, seed=0)
+        solver = kind(
+            problem, C=1.0, scaling=1.0, coef=np.zeros((1, d)), intercept=np.zeros(1), tol=1e-8, seed=0
+        )
         early = solver.finish(run(solver, Below(1e-8), max_iter=steps)).certificate
         slack = 1e-9 * (1 + best.primal)
         assert early.dual <= best.primal + slack
@@ -230,7 +249,18 @@ def test_response_is_the_formula(name, bounded, numbers, n):
     _hot.use_instruction_set(name)
     try:
         sums = _hot.respond(
-            f, q, t, None if numbers else codes, targets if numbers else None, U, v0, rho, epsilon, bounded, v, inside
+            f,
+            q,
+            t,
+            None if numbers else codes,
+            targets if numbers else None,
+            U,
+            v0,
+            rho,
+            epsilon,
+            bounded,
+            v,
+            inside,
         )
     finally:
         _hot.use_instruction_set(chosen)
@@ -285,7 +315,9 @@ def test_one_epoch_is_the_formula(name, loss, csr):
             z = V[k, i] - (W[k] @ X[i] - target + delta * V[k, i]) / h
             z = np.sign(z) * max(abs(z) - dual.epsilon / h, 0.0)
             end = np.inf if dual.squared else U
-            z = np.clip(z, -end if code is None or code < 0 else 0.0, end if code is None or code > 0 else 0.0)
+            z = np.clip(
+                z, -end if code is None or code < 0 else 0.0, end if code is None or code > 0 else 0.0
+            )
             W[k] += (z - V[k, i]) * X[i]
             V[k, i] = z
     assert_allclose(group.v[:, :columns].T, V, atol=1e-12)
@@ -352,7 +384,9 @@ def test_multiclass_codings():
         assert model.score(IRIS, SPECIES) > 0.93
     pair = LinearSVC(multiclass="ovo", loss="hinge", tol=1e-7).fit(IRIS, SPECIES)
     alone = LinearSVC(loss="hinge", tol=1e-7).fit(IRIS[SPECIES != 1], SPECIES[SPECIES != 1])
-    assert_allclose(pair.coef_[1], -alone.coef_[0], atol=1e-5)  # pairs have the first class on the positive side
+    assert_allclose(
+        pair.coef_[1], -alone.coef_[0], atol=1e-5
+    )  # pairs have the first class on the positive side
 
 
 def test_joint_is_liblinears():
@@ -404,14 +438,16 @@ def test_newton_finishes_what_is_slow():
     rng = np.random.default_rng(0)
     X = sparse.random_array((150, 1000), density=0.03, rng=rng, format="csr") * 30.0
     y = rng.integers(0, 3, 150)
-    problem = Problem(view_of(X), y.astype(np.int32), (2 * np.eye(3) - 1).astype(np.int8), loss=LOSSES["hinge"])
+    problem = Problem(
+        view_of(X), y.astype(np.int32), (2 * np.eye(3) - 1).astype(np.int8), loss=LOSSES["hinge"]
+    )
     result = solve(BoxCoordinate, problem, tol=1e-8, newton=True)
     assert result.certificate.status == "converged"
     assert any("epoch" not in record for record in result.history)
 
 
 def test_bad_input_is_refused_by_name():
-    for settings, words in (
+    for parameters, words in (
         ({"penalty": "l1", "loss": "hinge"}, "Unsupported set of arguments.*pairs that exist"),
         ({"penalty": "l1", "dual": True}, "Unsupported set of arguments.*dual='auto'"),
         ({"loss": "hinge", "dual": False}, "Unsupported set of arguments.*dual='auto'"),
@@ -423,13 +459,15 @@ def test_bad_input_is_refused_by_name():
         ({"C": -1.0}, "'C'"),
     ):
         with pytest.raises(ValueError, match=words):
-            LinearSVC(**settings).fit(IRIS, SPECIES)
+            LinearSVC(**parameters).fit(IRIS, SPECIES)
     with pytest.raises(ValueError, match="'epsilon'"):
         LinearSVR(epsilon=-0.1).fit(NUMBERS, TARGETS)
     with pytest.raises(ValueError, match="belong to the same class"):
         LinearSVC().fit(IRIS, SPECIES, sample_weight=(SPECIES == 0).astype(float))
     with pytest.raises(ValueError, match="one of the losses"):
-        BoxDual(problem_of("hinge").__class__(view_of(IRIS), SPECIES.astype(np.int32), np.eye(3), loss=LOSSES["logistic"]), 1.0, 1.0)
+        BoxDual(
+            Problem(view_of(IRIS), SPECIES.astype(np.int32), np.eye(3), loss=LOSSES["logistic"]), 1.0, 1.0
+        )
 
 
 def test_scikit_learns_parameters_and_attributes():

@@ -14,14 +14,23 @@ Y = DATA.target
 CS = [1e-3, 1e-1, 10.0]
 
 
-@pytest.mark.parametrize(("cls", "settings"), [(LinearSVC, {}), (LinearSVC, {"loss": "hinge"}),
-                                               (LinearSVC, {"penalty": "l1"}), (LogisticRegression, {})])
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (LinearSVC, {}),
+        (LinearSVC, {"loss": "hinge"}),
+        (LinearSVC, {"penalty": "l1"}),
+        (LogisticRegression, {}),
+    ],
+)
 def test_every_point_is_a_fit(cls, settings):
     path = cls.path(X, Y, CS[::-1], **settings)
     assert path.Cs.tolist() == CS
     assert path.coefs.shape == (3, 1, 9)
     assert path.features == tuple(X.columns)
-    for C, coef, objective, certificate in zip(path.Cs, path.coefs, path.objectives, path.certificates, strict=True):
+    for C, coef, objective, certificate in zip(
+        path.Cs, path.coefs, path.objectives, path.certificates, strict=True
+    ):
         alone = cls(C=C, **settings).fit(X, Y)
         assert certificate.status == "converged"
         assert certificate.relative_gap <= 1e-4

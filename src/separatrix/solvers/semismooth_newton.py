@@ -5,8 +5,8 @@ piecewise linear slope: Newton's method with the Hessian of the piece at hand (s
 
     (I + Σ_{i in J} σ_i x_i x_iᵀ) p = −∇P,        J = the samples whose dual variable is free to move,
 
-and an exact line search ends at the solution after a few steps. The other losses have kinks. There the method of
-multipliers (proximal points in the dual) solves a sequence of such problems, each loss replaced by
+and an exact line search ends at the solution after a few steps. The other losses have kinks. There the
+method of multipliers (proximal points in the dual) solves a sequence of such problems, each loss replaced by
 
     max_v [v (t − f) − ε|v| − (v − v⁰)²/(2σ)],    v = clip(soft(v⁰ − σ(f − t), σε)),    σ = ρ U,
 
@@ -43,7 +43,7 @@ _CHUNK = 1 << 16
 _SMALL = 1 << 18
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
-#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, its largest value.
+#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
 _RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
 #: How short a step shows that the kink is too narrow.
 _SHORT = 0.02
@@ -138,7 +138,8 @@ class SemismoothNewton:
                         if not active.any() and columns.stuck:
                             finished = "max_iter"
                         measure = done if np.isfinite(done) else np.inf
-                        yield Step({"objective": float(primal.sum()), "relative_gap": measure}, measure, finished)
+                        record = {"objective": float(primal.sum()), "relative_gap": measure}
+                        yield Step(record, measure, finished)
                     if not active.any():
                         break
                     columns.step(active)
@@ -150,7 +151,7 @@ class SemismoothNewton:
         view = self.problem.view
         n, d = view.shape
         least = max(_SAMPLE_ROWS, int(_SAMPLE_PER_FEATURE * d))
-        sizes = []
+        sizes: list[int] = []
         if not self.coef[own].any() and n > d:
             size = n
             while size > 2 * _STAGE * least or (not sizes and size > 4 * least):
@@ -199,7 +200,8 @@ class _Columns:
             upper = upper[rows] * (float(upper.sum()) / part if part > 0 else 1.0)
         self.codes, self.numbers, self.upper = codes, numbers, np.ascontiguousarray(upper)
         self.even = float(upper[0]) if n and np.all(upper == upper[0]) else None
-        self.W, self.b = (before.W, before.b) if before is not None else (solver.coef[own], solver.intercept[own])
+        self.W: Array = solver.coef[own] if before is None else before.W
+        self.b: Array = solver.intercept[own] if before is None else before.b
         self.F = np.empty((K, n))
         self.scores(self.W, self.b, self.F)
         self.Q = np.empty((K, n))
@@ -276,10 +278,10 @@ class _Columns:
                 total[d * d : -1] += A.T @ s
             else:
                 A = A.astype(self.dtype, copy=False)
-                root = np.float64(np.sqrt(self.even)) if s is None else np.sqrt(s)[:, None]
+                root = np.sqrt(np.full((1, 1), self.even) if s is None else s[:, None])
                 A *= root.astype(self.dtype)
                 H += A.T @ A
-                ones = np.broadcast_to(root, (A.shape[0], 1))[:, 0].astype(self.dtype)
+                ones = np.broadcast_to(root[:, 0], (A.shape[0],)).astype(self.dtype)
                 total[d * d : -1] += ones @ A
                 s = np.square(ones)
             total[-1] += float(np.sum(s, dtype=np.float64))
@@ -403,7 +405,7 @@ class _Columns:
         A, every = self.augmented, np.arange(self.view.shape[1])
         assert A is not None
         sigma = self.rho[columns, None] * self.upper * self.inside[columns]
-        H = (A.T * sigma[:, None, :]) @ A
+        H: Array = (A.T * sigma[:, None, :]) @ A
         H[:, every, every] += 1.0
         right = -self.gradient[columns]
         if self.intercepts:
