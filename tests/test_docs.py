@@ -33,6 +33,7 @@ PAGES = (
     "docs/gaussian.md",
     "docs/generative-vs-discriminative.md",
     "docs/least-squares.md",
+    "docs/linear-svm.md",
     "docs/logistic.md",
     "docs/perceptron.md",
     "docs/sgd.md",
