@@ -42,7 +42,7 @@ _CHUNK_WORK = 4 << 20
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
-_EPOCHS, _SLOW = 30, 60
+_EPOCHS, _SLOW = 30, 150
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
 #: Checks without a better gap after which all samples wake.
@@ -295,7 +295,7 @@ class _Group:
         )
         self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
-        self.gained, self.factor, self.strict = 0.0, 1.0, 1.0
+        self.gained, self.factor, self.strict = 0.0, 1.0, 1.0 if self.dual.squared else 1e-4
         self.level = 0.0
         self.done = self.stuck = self.slow = False
         self.before: tuple[int, float] | None = None

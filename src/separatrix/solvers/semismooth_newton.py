@@ -51,6 +51,8 @@ _SHORT = 0.02
 _SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 8, 8
 #: Tolerances from here on are reached with single precision products of single precision data.
 _SINGLE_TOL = 1e-5
+#: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
+_GATHERED, _GROUPS = 4096, 4
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
 #: Newton steps without progress after which rounding is blamed.
@@ -263,38 +265,35 @@ class _Columns:
     def gram(self, k: int) -> Array:
         """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
         d = self.view.shape[1]
-        inside, sigma = self.inside[k].view(bool), self.rho[k]
+        free = np.flatnonzero(self.inside[k])
+        size, step = d * d + d + 1, max(_GATHERED, 2 * d)
+        starts = range(0, free.shape[0], step)
+        groups = max(1, min(_GROUPS, len(starts)))
 
-        def add(total: Array, rows: slice, block: Any) -> Array:
-            chosen = np.flatnonzero(inside[rows])
-            if not chosen.shape[0]:
-                return total
-            A = block[chosen]
-            H = total[: d * d].reshape(d, d)
-            s = None if self.even is not None else self.upper[rows][chosen]
-            if self.view.sparse:
-                s = np.full(chosen.shape[0], self.even) if s is None else s
-                _hot.gram_csr(*csr_parts(A), s, H)
-                total[d * d : -1] += A.T @ s
-            else:
+        def group(number: int) -> Array:
+            total = np.zeros(size)
+            H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
+            for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
+                rows = free[start : start + step]
+                A, s = self.view.take(rows), self.upper[rows]
+                total[-1] += s.sum()
+                if self.view.sparse:
+                    _hot.gram_csr(*csr_parts(A), s, H)
+                    sums += A.T @ s
+                    continue
                 A = A.astype(self.dtype, copy=False)
-                root = np.sqrt(np.full((1, 1), self.even) if s is None else s[:, None])
-                A *= root.astype(self.dtype)
+                root = np.sqrt(s).astype(self.dtype)
+                if self.even != 1.0:
+                    A *= root[:, None]
                 H += A.T @ A
-                ones = np.broadcast_to(root[:, 0], (A.shape[0],)).astype(self.dtype)
-                total[d * d : -1] += ones @ A
-                s = np.square(ones)
-            total[-1] += float(np.sum(s, dtype=np.float64))
+                sums += root @ A
             return total
 
-        size = d * d + d + 1
-        if self.view.shape[0] * d * d < 1 << 22:
-            total = np.zeros(size)
-            rows = slice(0, self.view.shape[0])
-            add(total, rows, self.view.read(rows))
-        else:
-            total = self.view.fold(lambda: np.zeros(size), add, 8 * size)
-        total *= sigma
+        parts = in_threads(group, groups)
+        total = next(parts)
+        for part in parts:
+            total += part
+        total *= self.rho[k]
         D = d + 1 if self.intercepts else d
         H = np.zeros((D, D))
         H[:d, :d] = total[: d * d].reshape(d, d)
