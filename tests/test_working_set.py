@@ -256,7 +256,7 @@ def test_refuses_what_it_cannot_solve():
     problem = problem_of(X, y, "joint")
     with pytest.raises(ValueError, match="not both 0"):
         solve(problem, 0.0, 0.0)
-    with pytest.raises(ValueError, match="logistic loss"):
+    with pytest.raises(ValueError, match="logistic or squared hinge loss"):
         WorkingSet(Problem(problem.view, problem.classes, problem.codes), l1=1.0, l2=0.0,
                    coef=np.zeros((3, 12)), intercept=np.zeros(3), tol=1e-4)  # fmt: skip
 

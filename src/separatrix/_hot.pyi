@@ -199,35 +199,15 @@ class _BoxDual:
 class BoxDualFloat32(_BoxDual): ...
 class BoxDualFloat64(_BoxDual): ...
 
-# Sums of slope, bend, loss, linear and quadratic part.
+# Scores, how they change along a line, how far; codes or numbers, U, v0, ρ, ε, whether v is bounded; where
+# to write v
+# and whether it is free. Sums of slope, bend, loss, linear and quadratic part.
 def respond(
-    f: NDArray[Any],
-    q: NDArray[Any] | None,
-    t: float,
-    codes: NDArray[Any] | None,
-    numbers: NDArray[Any] | None,
-    upper: NDArray[Any],
-    v0: NDArray[Any] | None,
-    rho: float,
-    epsilon: float,
-    bounded: bool,
-    v: NDArray[Any] | None,
-    inside: NDArray[Any] | None,
+    f: NDArray[Any], q: NDArray[Any] | None, t: float, *loss_and_outputs: Any
 ) -> tuple[float, float, float, float, float]: ...
-def search(
-    f: NDArray[Any],
-    q: NDArray[Any],
-    codes: NDArray[Any] | None,
-    numbers: NDArray[Any] | None,
-    upper: NDArray[Any],
-    v0: NDArray[Any] | None,
-    rho: float,
-    epsilon: float,
-    bounded: bool,
-    first: float,
-    curve: float,
-    start: float,
-) -> float: ...
+# Scores, how they change along a line; the loss as above; slope and curvature of the penalty, slope at the
+# start.
+def search(f: NDArray[Any], q: NDArray[Any], *loss_and_slopes: Any) -> float: ...
 
 class _CrammerSinger:
     negligible: float

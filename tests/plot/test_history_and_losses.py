@@ -119,6 +119,11 @@ def test_losses_draw_the_table(tmp_path):
         np.testing.assert_allclose(line.get_ydata(), loss.value(line.get_xdata()))
     looks = {(line.get_color(), str(line.get_linestyle()), line.get_linewidth()) for line in drawn}
     assert len(looks) == len(of_margin)
+    slopes = ax.figure.axes[1].get_lines()
+    for line, loss in zip(slopes, of_margin, strict=False):
+        shown = np.isfinite(line.get_ydata())
+        np.testing.assert_allclose(line.get_ydata()[shown], loss.slope(line.get_xdata()[shown]))
+        assert (~shown).any() == (loss.name in ("perceptron", "hinge"))
     path = tmp_path / "losses.png"
     ax.figure.savefig(path)
     assert path.stat().st_size > 15_000

@@ -187,16 +187,17 @@ inline ResponseSums respond(const Response& r) {
 inline double search(Response r, double first, double curve, double start) {
     constexpr double ENOUGH = 0.01;
     double low = 0, high = -1, t = 1;
-    for (int step = 0; step < 30; ++step) {
+    for (int step = 0; step < 60; ++step) {
         r.t = t;
         const ResponseSums sums = respond(r);
         const double slope = first + t * curve - sums.slope;
         if (!((slope < 0 ? -slope : slope) > ENOUGH * -start)) return t;
         (slope < 0 ? low : high) = t;
         t -= slope / (curve + sums.bend);
-        if (!(t > low && (high < 0 || t < high))) t = high < 0 ? 2 * low : 0.5 * (low + high);
+        // Beyond the ends: further, far back where nothing is known to be better, or between them.
+        if (!(t > low && (high < 0 || t < high))) t = high < 0 ? 2 * low : low > 0 ? 0.5 * (low + high) : 0.1 * high;
     }
-    return t;
+    return low;
 }
 
 }  // namespace

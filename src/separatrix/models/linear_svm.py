@@ -103,14 +103,22 @@ class LinearSVM(IterativeEstimator):
         return "newton" if small or n <= _FEW_SAMPLES else "auto"
 
     def _optimise(
-        self, problem: Problem, start: tuple[Array, Array], X: Any, y: Any, sample_weight: Any, penalty: str = "l2"
+        self,
+        problem: Problem,
+        start: tuple[Array, Array],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        penalty: str = "l2",
     ) -> Result:
         method = self._method(problem.view, penalty)
         goal = self._goal(problem)
         with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
             solver = self._solver(problem, method, goal, start)
             metadata = {"sample_weight": sample_weight}
-            context, observer = self._observe(self.max_iter, X, y, metadata, partial(self._attributes, solver))
+            context, observer = self._observe(
+                self.max_iter, X, y, metadata, partial(self._attributes, solver)
+            )
             outcome = run(
                 solver,
                 Below(goal),
@@ -126,7 +134,7 @@ class LinearSVM(IterativeEstimator):
         return result
 
     def _judged(self, result: Result) -> Any:
-        """Return the certificate, which calls a fit converged that has reached ``tol``, whatever it went for."""
+        """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
         found = result.certificate
         if found.relative_gap is not None and found.relative_gap <= self.tol and found.status == "max_iter":
             return replace(found, status="converged", message=found.message.split(", above")[0])
@@ -159,8 +167,8 @@ class LinearSVM(IterativeEstimator):
     def _warn(self) -> None:
         if self.certificate_.status == "max_iter":
             warnings.warn(
-                "Liblinear failed to converge, increase the number of iterations. (So scikit-learn says; here: "
-                f"{type(self).__name__} stopped with {self.certificate_.message}.)",
+                "Liblinear failed to converge, increase the number of iterations (in scikit-learn's words): "
+                f"{type(self).__name__} stopped with {self.certificate_.message}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -179,8 +187,8 @@ class LinearSVM(IterativeEstimator):
         else:
             return
         raise ValueError(
-            f"Unsupported set of arguments: The combination of penalty='{penalty}' and loss='{self.loss}' is not "
-            f"supported when dual={self.dual}, Parameters: penalty='{penalty}', loss='{self.loss}', "
+            f"Unsupported set of arguments: The combination of penalty='{penalty}' and loss='{self.loss}' "
+            f"is not supported when dual={self.dual}, Parameters: penalty='{penalty}', loss='{self.loss}', "
             f"dual={self.dual}. {why}. The pairs that exist: l2 with every loss, l1 with squared_hinge."
         )
 
@@ -188,14 +196,17 @@ class LinearSVM(IterativeEstimator):
 class LinearSVC(LinearClassifier, LinearSVM):
     r"""Linear support vector classification.
 
-    Minimises, for every column (one for two classes; else one for each class against the rest, or one for each
+    Minimises, for every column (one for two classes; else one for each class against the rest, or for each
     pair),
 
     .. math:: \tfrac12 \|w\|^2 + \frac{b^2}{2\gamma^2} + C \sum_i s_i\, \ell(y_i (w \cdot x_i + b))
 
-    with the hinge loss :math:`\ell(m) = \max(0, 1 - m)` or its square, :math:`\gamma` = ``intercept_scaling``. As
-    in scikit-learn the intercept is the penalised weight of a constant feature; ``penalize_intercept=False``
-    leaves it free, which is the textbook's problem. ``penalty="l1"`` has :math:`\|w\|_1 + |b|/\gamma` instead.
+    with the hinge loss :math:`\ell(m) = \max(0, 1 - m)` or its square, :math:`\gamma` =
+    ``intercept_scaling``.
+    As in scikit-learn the intercept is the penalised weight of a constant feature;
+    ``penalize_intercept=False``
+    leaves it free, which is the textbook's problem. ``penalty="l1"`` has :math:`\|w\|_1 + |b|/\gamma`
+    instead.
 
     Parameters
     ----------
@@ -229,9 +240,10 @@ class LinearSVC(LinearClassifier, LinearSVM):
         More than two classes: each against the rest, each pair, or all together (Crammer and Singer). None
         follows ``multi_class``.
     solver : {"auto", "newton", "dual", "working-set"}
-        How to solve it; the solution is the same. "newton": semismooth Newton steps, for kinks within the method of
-        multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1. "auto" takes
-        Newton where features (or samples) are few, else the dual, and Newton to finish what is slow.
+        How to solve it; the solution is the same. "newton": semismooth Newton steps, for kinks within the
+        method
+        of multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1. "auto"
+        takes Newton where features (or samples) are few, else the dual, and Newton to finish what is slow.
     penalize_intercept : bool
         False leaves the intercept out of the penalty.
     warm_start : bool
@@ -369,14 +381,16 @@ class LinearSVC(LinearClassifier, LinearSVM):
             return "joint" if self.multi_class == "crammer_singer" else "ovr"
         if self.multi_class == "crammer_singer" and self.multiclass != "joint":
             raise ValueError(
-                f"multi_class='crammer_singer' and multiclass={self.multiclass!r} contradict each other: set one."
+                f"multi_class='crammer_singer' and multiclass={self.multiclass!r} contradict: set one."
             )
         return self.multiclass
 
     def _check_joint(self) -> None:
-        """Refuse what the joint problem of Crammer and Singer does not have (its loss is always the hinge)."""
+        """Refuse what the joint problem of Crammer and Singer does not have (its loss is the hinge)."""
         if self.penalty == "l1":
-            raise ValueError("multiclass='joint' has an L2 penalty only: set penalty='l2', or multiclass='ovr'.")
+            raise ValueError(
+                "multiclass='joint' has an L2 penalty only: set penalty='l2', or multiclass='ovr'."
+            )
         if self.fit_intercept and not self.penalize_intercept:
             raise ValueError(
                 "multiclass='joint' has a penalised intercept: set penalize_intercept=True, with a large "
@@ -404,8 +418,8 @@ class LinearSVC(LinearClassifier, LinearSVM):
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
-        settings = {"intercept_scaling": float(self.intercept_scaling), "seed": seed}
-        return LinearCrammerSinger(problem, C=float(self.C), tol=goal, **settings)
+        scaling = float(self.intercept_scaling)
+        return LinearCrammerSinger(problem, C=float(self.C), tol=goal, intercept_scaling=scaling, seed=seed)
 
     def _start(self, problem: Problem, classes: Array, coding: Coding) -> tuple[Array, Array]:
         """Return the last solution (``warm_start``), or zeros."""
@@ -443,14 +457,18 @@ class LinearSVC(LinearClassifier, LinearSVM):
         smallest = int(np.bincount(numbers).min())
         if smallest < 2:
             raise ValueError(
-                "probability=True learns from samples that are held out, and a class has only one sample: give each "
-                "class two at least, or set probability=False."
+                "probability=True learns from samples that are held out, and a class has only one sample: "
+                "give each class two at least, or set probability=False."
             )
         s = checked_weights(X, sample_weight)
         scores = np.empty((X.shape[0], self.coef_.shape[0]))
         for train, held in StratifiedKFold(min(_FOLDS, smallest)).split(np.zeros(X.shape[0]), numbers):
             fold = clone(self).set_params(probability=False, warm_start=True)
-            fold.classes_, fold.multiclass_, fold.n_features_in_ = self.classes_, self.multiclass_, self.n_features_in_
+            fold.classes_, fold.multiclass_, fold.n_features_in_ = (
+                self.classes_,
+                self.multiclass_,
+                self.n_features_in_,
+            )
             fold.coef_, fold.intercept_ = self.coef_, self.intercept_
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -467,8 +485,8 @@ class LinearSVC(LinearClassifier, LinearSVM):
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (with ``probability=True``).
 
-        A sigmoid of each column's score; several columns are brought to sum 1 (pairs by coupling). The predicted
-        class always has the largest.
+        A sigmoid of each column's score; several columns are brought to sum 1 (pairs by coupling). The
+        predicted class always has the largest.
 
         Parameters
         ----------
@@ -506,10 +524,12 @@ class LinearSVC(LinearClassifier, LinearSVM):
             Logarithms.
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
     @classmethod
-    def path(cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any) -> CPath:
+    def path(
+        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
+    ) -> CPath:
         """Fit for growing ``C``, each fit from the last one's solution and each certified.
 
         Parameters
@@ -548,8 +568,8 @@ def _refuse_single_class(classes: Array, numbers: Array, weights: Array | None) 
     present = np.bincount(numbers, weights=weights, minlength=len(classes)) > 0
     if np.count_nonzero(present) < 2:
         raise ValueError(
-            "Invalid input - all samples with positive weights belong to the same class: give samples of at least "
-            "two classes a positive weight."
+            "Invalid input - all samples with positive weights belong to the same class: give samples of at "
+            "least two classes a positive weight."
         )
 
 
@@ -676,7 +696,10 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (X.shape[1],):
             start = np.array(self.coef_[None], dtype=np.float64), np.array(self.intercept_, dtype=np.float64)
         result = self._optimise(problem, start, X, y, sample_weight)
-        self.coef_, self.intercept_ = np.ascontiguousarray(result.coef[0]), np.ascontiguousarray(result.intercept)
+        self.coef_, self.intercept_ = (
+            np.ascontiguousarray(result.coef[0]),
+            np.ascontiguousarray(result.intercept),
+        )
         self._keep_record(result)
         self._warn()
         return self

@@ -50,11 +50,12 @@ def path(result: Any, *, column: int = 0, ax: "Axes | None" = None) -> "Axes":
         lower = ax.twinx()
     own = lower.get_subplotspec() is not ax.get_subplotspec()
     order = np.argsort(-np.abs(weights).max(axis=0), kind="stable")
-    handles = []
+    handles: list[Any] = []
     for rank, feature in reversed(list(enumerate(order))):
         named = rank < _NAMED
         name = f"feature {feature}" if result.features is None else result.features[feature]
-        (line,) = ax.plot(result.Cs, weights[:, feature], color=PALETTE[rank % len(PALETTE)] if named else "0.75",
+        colour = PALETTE[rank % len(PALETTE)] if named else "0.75"
+        (line,) = ax.plot(result.Cs, weights[:, feature], color=colour,
                           linestyle=DASHES[rank % len(DASHES)] if named else "-",
                           linewidth=1.8 if named else 0.8, zorder=3 - 0.01 * rank, label=name)
         if named:

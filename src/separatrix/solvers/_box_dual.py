@@ -4,9 +4,12 @@ Every column minimises, over its weights ``w`` and constant ``b``,
 
     P(w, b) = ½‖w‖² + b²/(2γ²) + Σ_i φ_i(w·x_i + b),     φ_i(f) = max_v [v (t_i − f) − ε|v| − ½ δ_i v²]
 
-with ``v`` from a box: ``[0, U_i]`` or ``[−U_i, 0]`` by the sample's side for the hinge loss (``t = ±1``, ``ε = 0``),
-``[−U_i, U_i]`` for the ε-insensitive loss, ``U_i = C s_i``, ``δ = 0``. Squared losses have no upper end but
-``δ_i = 1/(2 U_i)``. The intercept is a weight of a constant feature γ, or free (``b²`` is then missing), or none.
+with ``v`` from a box: ``[0, U_i]`` or ``[−U_i, 0]`` by the sample's side for the hinge loss (``t = ±1``,
+``ε = 0``), ``[−U_i, U_i]`` for the ε-insensitive loss, ``U_i = C s_i``, ``δ = 0``. Squared losses have no
+upper
+end but ``δ_i = 1/(2 U_i)``. The intercept is a weight of a constant feature γ, or free (``b²`` is then
+missing),
+or none.
 Any ``v`` in the box, with ``Σ v_i = 0`` where the intercept is free, proves
 
     D(v) = Σ_i [v_i t_i − ε|v_i| − ½ δ_i v_i²] − ½‖Σ v_i x_i‖² − (γ²/2) (Σ v_i)²  ≤  min P.
@@ -135,7 +138,9 @@ class BoxDual:
             else:
                 wrong = np.any([part.wrong for part in parts], axis=0)
             mistakes = float(self.upper @ wrong) / self.C
-        norms, losses, squares = np.concatenate([[part.norms, part.losses, part.squares] for part in parts], axis=1)
+        norms, losses, squares = np.concatenate(
+            [[part.norms, part.losses, part.squares] for part in parts], axis=1
+        )
         return Evaluation(
             self.primal(norms, b, losses),
             self.bound(*self.sums(V), squares, V.sum(axis=1)),
@@ -201,7 +206,9 @@ class _Judged:
         for begin in range(0, block.shape[0], short):
             end = min(begin + short, block.shape[0])
             part = block if end - begin == block.shape[0] else block[begin:end]
-            self._piece(total.reshape(-1, self.by_feature.shape[1]), slice(rows.start + begin, rows.start + end), part)
+            self._piece(
+                total.reshape(-1, self.by_feature.shape[1]), slice(rows.start + begin, rows.start + end), part
+            )
         return total
 
     def _piece(self, total: Array, rows: slice, block: Any) -> None:

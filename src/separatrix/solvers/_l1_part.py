@@ -35,7 +35,8 @@ def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Arr
     shared = _Data(problem.view, s, problem.fit_intercept)
     if not problem.joint:
         kind = SquaredHingeTerms if problem.loss.name == "squared_hinge" else BinaryTerms
-        columns = [(np.array([k]), kind(problem.codes[problem.classes, k], s)) for k in range(problem.columns)]
+        codes = problem.codes[problem.classes]
+        columns = [(np.array([k]), kind(codes[:, k], s)) for k in range(problem.columns)]
         return [
             Part(shared, terms, own, l1, l2, coef, intercept, problem.fit_intercept) for own, terms in columns
         ]

@@ -2,8 +2,9 @@ r"""Linear support vector machines by dual coordinate descent: for sparse or wid
 
 The problem and its dual are those of :mod:`separatrix.solvers._box_dual`; a step solves for one sample's dual
 variables exactly (``_hot/box_dual.hpp``). An epoch visits the samples in random order, those whose last steps
-gained next to nothing less often (after Hsieh et al., 2008, algorithm 3). Columns are independent problems; up to a
-cache line of them share the visits, and such groups run in threads, so that the result does not depend on
+gained next to nothing less often (after Hsieh et al., 2008, algorithm 3). Columns are independent problems; a
+few cache lines of them share the visits, and such groups run in threads, so that the result does not
+depend on
 their number.
 
 A free intercept is the multiplier of ``Σ v = 0``: the augmented Lagrangian adds σ to all inner products, with
@@ -30,7 +31,7 @@ from separatrix.solvers._softmax_gap import row_arguments
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
 
-#: Bytes of the weights of one feature: a cache line.
+#: Bytes of the weights of one feature: two cache lines, which processors fetch together.
 _LINE = 128
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
@@ -41,10 +42,10 @@ _CHUNK_WORK = 4 << 20
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
-_EPOCHS, _SLOW = 30, 60
+_EPOCHS, _SLOW = 30, 150
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
-#: Checks without a better gap after which single precision, or the fit, is given up.
+#: Checks without a better gap after which all samples wake.
 _PATIENCE = 3
 
 
@@ -121,7 +122,7 @@ class BoxCoordinate:
         dual, every = self.dual, np.arange(self.problem.columns)
         F = self.view.scores(self.coef, self.intercept).T.astype(np.float64)
         codes = dual.codes(every)
-        short = dual.numbers - F if codes is None else codes - F
+        short: Array = (dual.numbers if codes is None else codes) - F  # type: ignore[operator]
         short = np.sign(short) * np.maximum(np.abs(short) - dual.epsilon, 0.0)
         V = 2.0 * short if dual.squared else np.clip(_SLOPE * short, -1.0, 1.0)
         if codes is not None:
@@ -179,7 +180,7 @@ class BoxCoordinate:
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
-        """Solve the columns that coordinate descent approaches slowly by Newton's method, from where they are."""
+        """Solve the columns that coordinate descent approaches slowly by Newton's method."""
         from separatrix.solvers.semismooth_newton import SemismoothNewton
 
         for group in self.groups:
@@ -200,7 +201,10 @@ class BoxCoordinate:
         for step in found.steps(control):
             chosen = np.concatenate(found.batches)
             known = np.isfinite(found.gap[chosen])
-            self.primal[chosen[known]], self.gap[chosen[known]] = found.primal[chosen[known]], found.gap[chosen[known]]
+            self.primal[chosen[known]], self.gap[chosen[known]] = (
+                found.primal[chosen[known]],
+                found.gap[chosen[known]],
+            )
             step.measure = self._measure()
             step.record.update(objective=float(self.primal.sum()), relative_gap=step.measure)
             yield step
@@ -254,7 +258,10 @@ class _Group:
         if self.dual.numbers is None:
             codes = problem.codes[:, own]
             targets[:, : own.shape[0]] = codes
-            low[:, : own.shape[0]], high[:, : own.shape[0]] = np.minimum(codes, 0) * end, np.maximum(codes, 0) * end
+            low[:, : own.shape[0]], high[:, : own.shape[0]] = (
+                np.minimum(codes, 0) * end,
+                np.maximum(codes, 0) * end,
+            )
         else:
             low[:, 0], high[:, 0] = -end, end
         upper = self.dual.upper
@@ -263,7 +270,8 @@ class _Group:
             np.divide(0.5, upper, out=delta, where=upper > 0)
         # The arrays must live as long as the compiled state that points into them.
         self._kept = (
-            np.ascontiguousarray(problem.classes, dtype=np.int32), upper, delta, solver.norms, targets, low, high,
+            np.ascontiguousarray(problem.classes, dtype=np.int32), upper, delta, solver.norms, targets,
+            low, high,
             np.zeros(2 * P, dtype=dtype),
         )  # fmt: skip
         kind = _hot.BoxDualFloat32 if dtype == np.float32 else _hot.BoxDualFloat64
@@ -287,7 +295,7 @@ class _Group:
         )
         self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
-        self.gained, self.factor = 0.0, 1.0
+        self.gained, self.factor, self.strict = 0.0, 1.0, 1.0 if self.dual.squared else 1e-4
         self.level = 0.0
         self.done = self.stuck = self.slow = False
         self.before: tuple[int, float] | None = None
@@ -296,7 +304,8 @@ class _Group:
         """Begin with these dual variables, (columns, n)."""
         self.v[:, : self.own.shape[0]] = V.T
         rows, dtype = self.solver.view.read(slice(0, self.solver.view.shape[0])), self.dtype
-        _hot.add_padded_transposed(*row_arguments(rows), np.ascontiguousarray(self.v, dtype=dtype), 0, self.padded,
+        _hot.add_padded_transposed(*row_arguments(rows), np.ascontiguousarray(self.v, dtype=dtype), 0,
+        self.padded,
                                    self.weights)  # fmt: skip
         self.offsets[: self.own.shape[0]] = self.solver.constant * V.sum(axis=1)
 
@@ -305,7 +314,7 @@ class _Group:
         view, n = self.solver.view, self.order.shape[0]
         self.random = _hot.shuffle(self.order, self.random)
         self.tally[:] = 0.0
-        self.state.negligible = _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
+        self.state.negligible = self.strict * _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
         size = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, view.row_elements))))
         for rows, begin, end, gathered in chunks(view, self.order, size):
             arguments = row_arguments(rows)
@@ -318,13 +327,17 @@ class _Group:
         self.level = max(self.level + gain if self.best == np.inf else self.level, 0.0)
         if self.dual.free:
             m = self.own.shape[0]
-            self.offsets[:m] += (self.solver.constant * self.v[:, :m].sum(axis=0, dtype=np.float64)).astype(self.dtype)
+            self.offsets[:m] += (self.solver.constant * self.v[:, :m].sum(axis=0, dtype=np.float64)).astype(
+                self.dtype
+            )
         # Gains that fall by a factor r each time have gain r/(1 − r) still to come; what part of the gap that
         # is shows the last check.
         ratio = min(gain / self.gained, 0.99) if self.gained > 0 else 0.99
         self.gained, remaining = gain, gain * ratio / (1.0 - ratio)
         promising = self.factor * remaining <= self.solver.tol * self.level
-        if (promising and self.count > self.checked + self.checked // 20) or self.count >= 1.5 * self.checked + 10:
+        if (
+            promising and self.count > self.checked + self.checked // 20
+        ) or self.count >= 1.5 * self.checked + 10:
             self._check()
             self.checked = self.count
             if remaining > 0:
@@ -366,7 +379,12 @@ class _Group:
             rate = np.log(last / max(relative, 1e-300)) / epochs
             self.slow = self.count >= _EPOCHS and np.log(relative / self.solver.tol) > _SLOW * rate
         self.before = self.count, relative
-        self.stuck = self.poor >= _PATIENCE and float(self.tally[0]) <= 1e-7 * self.level
+        if self.poor >= _PATIENCE:
+            # Too many rest: small gains that were left out may add up. Where none is left, rounding is in
+            # the way.
+            self.stuck = self.strict < 1e-3 and self.gained <= float(np.finfo(self.dtype).eps) * self.level
+            self.strict, self.poor = max(0.1 * self.strict, 1e-6), 0
+            self.asleep[:] = 0
         self.done = relative <= _SAFE * self.solver.tol or self.stuck
 
     def _intercept(self, F: Array) -> Array:

@@ -5,8 +5,8 @@ piecewise linear slope: Newton's method with the Hessian of the piece at hand (s
 
     (I + Σ_{i in J} σ_i x_i x_iᵀ) p = −∇P,        J = the samples whose dual variable is free to move,
 
-and an exact line search ends at the solution after a few steps. The other losses have kinks. There the method of
-multipliers (proximal points in the dual) solves a sequence of such problems, each loss replaced by
+and an exact line search ends at the solution after a few steps. The other losses have kinks. There the
+method of multipliers (proximal points in the dual) solves a sequence of such problems, each loss replaced by
 
     max_v [v (t − f) − ε|v| − (v − v⁰)²/(2σ)],    v = clip(soft(v⁰ − σ(f − t), σε)),    σ = ρ U,
 
@@ -43,7 +43,7 @@ _CHUNK = 1 << 16
 _SMALL = 1 << 18
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
-#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, its largest value.
+#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
 _RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
 #: How short a step shows that the kink is too narrow.
 _SHORT = 0.02
@@ -51,10 +51,12 @@ _SHORT = 0.02
 _SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 8, 8
 #: Tolerances from here on are reached with single precision products of single precision data.
 _SINGLE_TOL = 1e-5
+#: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
+_GATHERED, _GROUPS = 4096, 4
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
 #: Newton steps without progress after which rounding is blamed.
-_PATIENCE = 8
+_PATIENCE = 32
 
 
 class SemismoothNewton:
@@ -138,7 +140,8 @@ class SemismoothNewton:
                         if not active.any() and columns.stuck:
                             finished = "max_iter"
                         measure = done if np.isfinite(done) else np.inf
-                        yield Step({"objective": float(primal.sum()), "relative_gap": measure}, measure, finished)
+                        record = {"objective": float(primal.sum()), "relative_gap": measure}
+                        yield Step(record, measure, finished)
                     if not active.any():
                         break
                     columns.step(active)
@@ -150,7 +153,7 @@ class SemismoothNewton:
         view = self.problem.view
         n, d = view.shape
         least = max(_SAMPLE_ROWS, int(_SAMPLE_PER_FEATURE * d))
-        sizes = []
+        sizes: list[int] = []
         if not self.coef[own].any() and n > d:
             size = n
             while size > 2 * _STAGE * least or (not sizes and size > 4 * least):
@@ -199,12 +202,15 @@ class _Columns:
             upper = upper[rows] * (float(upper.sum()) / part if part > 0 else 1.0)
         self.codes, self.numbers, self.upper = codes, numbers, np.ascontiguousarray(upper)
         self.even = float(upper[0]) if n and np.all(upper == upper[0]) else None
-        self.W, self.b = (before.W, before.b) if before is not None else (solver.coef[own], solver.intercept[own])
+        self.W: Array = solver.coef[own] if before is None else before.W
+        self.b: Array = solver.intercept[own] if before is None else before.b
         self.F = np.empty((K, n))
         self.scores(self.W, self.b, self.F)
         self.Q = np.empty((K, n))
         self.V, self.inside = np.empty((K, n)), np.empty((K, n), dtype=np.uint8)
         self.V0: Array | None = None
+        # A squared loss is its own envelope for ρ = 2; smaller values only help on the way.
+        self.steepest = 2.0 if dual.squared else _STEEPEST
         self.rho = np.full(K, 2.0 if dual.squared else _RHO)
         if not dual.squared:
             if before is not None:
@@ -259,38 +265,35 @@ class _Columns:
     def gram(self, k: int) -> Array:
         """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
         d = self.view.shape[1]
-        inside, sigma = self.inside[k].view(bool), self.rho[k]
+        free = np.flatnonzero(self.inside[k])
+        size, step = d * d + d + 1, max(_GATHERED, 2 * d)
+        starts = range(0, free.shape[0], step)
+        groups = max(1, min(_GROUPS, len(starts)))
 
-        def add(total: Array, rows: slice, block: Any) -> Array:
-            chosen = np.flatnonzero(inside[rows])
-            if not chosen.shape[0]:
-                return total
-            A = block[chosen]
-            H = total[: d * d].reshape(d, d)
-            s = None if self.even is not None else self.upper[rows][chosen]
-            if self.view.sparse:
-                s = np.full(chosen.shape[0], self.even) if s is None else s
-                _hot.gram_csr(*csr_parts(A), s, H)
-                total[d * d : -1] += A.T @ s
-            else:
+        def group(number: int) -> Array:
+            total = np.zeros(size)
+            H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
+            for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
+                rows = free[start : start + step]
+                A, s = self.view.take(rows), self.upper[rows]
+                total[-1] += s.sum()
+                if self.view.sparse:
+                    _hot.gram_csr(*csr_parts(A), s, H)
+                    sums += A.T @ s
+                    continue
                 A = A.astype(self.dtype, copy=False)
-                root = np.float64(np.sqrt(self.even)) if s is None else np.sqrt(s)[:, None]
-                A *= root.astype(self.dtype)
+                root = np.sqrt(s).astype(self.dtype)
+                if self.even != 1.0:
+                    A *= root[:, None]
                 H += A.T @ A
-                ones = np.broadcast_to(root, (A.shape[0], 1))[:, 0].astype(self.dtype)
-                total[d * d : -1] += ones @ A
-                s = np.square(ones)
-            total[-1] += float(np.sum(s, dtype=np.float64))
+                sums += root @ A
             return total
 
-        size = d * d + d + 1
-        if self.view.shape[0] * d * d < 1 << 22:
-            total = np.zeros(size)
-            rows = slice(0, self.view.shape[0])
-            add(total, rows, self.view.read(rows))
-        else:
-            total = self.view.fold(lambda: np.zeros(size), add, 8 * size)
-        total *= sigma
+        parts = in_threads(group, groups)
+        total = next(parts)
+        for part in parts:
+            total += part
+        total *= self.rho[k]
         D = d + 1 if self.intercepts else d
         H = np.zeros((D, D))
         H[:d, :d] = total[: d * d].reshape(d, d)
@@ -325,26 +328,26 @@ class _Columns:
             self._judge(moved)
             self.fresh[:] = False
         waiting = self.gap > self.tol * self.primal
-        if not self.dual.squared:
-            # Inside the smoothed problem as well as it pays: the multipliers move.
-            ready = waiting & (self.rest <= 0.1 * self.gap)
-            if ready.any():
-                chosen = np.flatnonzero(ready)
+        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
+        ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
+        if ready.any():
+            chosen = np.flatnonzero(ready)
+            if not self.dual.squared:
                 if self.V0 is None:
                     self.V0 = np.zeros_like(self.V)
                 self.V0[chosen] = self.V[chosen]
-                # The easier the last smoothed problem was, the more the kink narrows in the next.
-                taken = self.inner[chosen]
-                change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
-                self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
-                self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], _STEEPEST)
-                self.inner[chosen] = 0
-                self._judge(chosen)
-                waiting = self.gap > self.tol * self.primal
+            # The easier the last smoothed problem was, the more the kink narrows in the next.
+            taken = self.inner[chosen]
+            change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
+            self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
+            self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], self.steepest)
+            self.inner[chosen] = 0
+            self._judge(chosen)
+            waiting = self.gap > self.tol * self.primal
         better = self.gap < 0.9 * self.least
         self.least = np.minimum(self.least, self.gap)
         self.idle = np.where(better, 0, self.idle + 1)
-        tired = waiting & (self.idle > _PATIENCE * (1 if self.dual.squared else 4))
+        tired = waiting & (self.idle > _PATIENCE)
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
 
@@ -385,12 +388,11 @@ class _Columns:
             return self._search(k, P[i], float(p[i]), Q[i])
 
         t = np.array(self._each(search, np.arange(columns.shape[0])))
-        if not self.dual.squared:
-            self.inner[columns] += 1
-            # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
-            short = columns[t < _SHORT]
-            self.rho[short] /= 0.5 * self.growth[short] + 1.0
-            self.growth[short] = _LEAST_GROWTH
+        self.inner[columns] += 1
+        # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
+        short = columns[t < (0.01 * _SHORT if self.dual.squared else _SHORT)]
+        self.rho[short] /= np.maximum(self.growth[short], 4.0)
+        self.growth[short] = _LEAST_GROWTH
         self.W[columns] += t[:, None] * P
         self.b[columns] += t * p
         Q *= t[:, None]
@@ -402,7 +404,7 @@ class _Columns:
         A, every = self.augmented, np.arange(self.view.shape[1])
         assert A is not None
         sigma = self.rho[columns, None] * self.upper * self.inside[columns]
-        H = (A.T * sigma[:, None, :]) @ A
+        H: Array = (A.T * sigma[:, None, :]) @ A
         H[:, every, every] += 1.0
         right = -self.gradient[columns]
         if self.intercepts:

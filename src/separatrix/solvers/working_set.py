@@ -2,8 +2,9 @@ r"""Working sets and proximal Newton steps for L1 and elastic-net penalised loss
 
     min_{W,b}  P(W, b) = Σ_i s_i ℓ(W x_i + b, c_i) + λ₁ ‖W‖₁ + (λ₂/2) ‖W‖²      (intercept b free)
 
-with ``ℓ`` the softmax cross-entropy of all columns (joint), or the logistic or squared hinge loss of each column
-for itself. Optimal are weights with ``G_kj + λ₂ W_kj ∈ −λ₁ ∂|W_kj|`` for the loss's gradient ``G``, and an
+with ``ℓ`` the softmax cross-entropy of all columns (joint), or the logistic or squared hinge loss of each
+column for itself. Optimal are weights with ``G_kj + λ₂ W_kj ∈ −λ₁ ∂|W_kj|`` for the loss's gradient ``G``,
+and an
 intercept with gradient 0. Every dual point ``θ`` with ``Σ_i θ_i = 0`` gives a lower bound,
 
     D(θ) = −Σ_i s_i ℓ*(−θ_i/s_i) − Σ_kj r*((Xᵀθ)_jk),   r*(v) = max(|v| − λ₁, 0)² / (2 λ₂),
