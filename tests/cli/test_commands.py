@@ -385,3 +385,13 @@ def test_standard_input(run, iris, iris_model, monkeypatch):
     monkeypatch.setattr("sys.stdin", stream)
     assert run("predict", iris_model, "-").out == expected
     _origin._standard_input.cache_clear()
+
+
+def test_models_without_classes(run, refused, tmp_path):
+    path, data = tmp_path / "m.sx", tmp_path / "t.csv"
+    sx.save(sx.SGDRegressor(random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]), path)
+    data.write_text("a\n0\n2\n")
+    assert "classes      none" in run("info", path).out
+    assert run("predict", path, data).out.startswith("prediction\n")
+    assert json.loads(run("predict", path, data, "--json").out)["classes"] is None
+    assert "no classifier" in refused("evaluate", path, data)

@@ -91,7 +91,8 @@ def _write_document(request: PredictRequest, model: Any, answers: Any) -> None:
         parts.append(columns)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     content: dict[str, Any] = {"model": str(request.model), "data": str(request.data.path)}
-    content |= {"rows": len(columns[0]), "classes": model.classes_, "predictions": columns[0]}
+    classes = getattr(model, "classes_", None)
+    content |= {"rows": len(columns[0]), "classes": classes, "predictions": columns[0]}
     for word, key in (("score", "scores"), ("probability", "probabilities")):
         chosen = [number for number, title in enumerate(titles) if number and title.startswith(f"{word} ")]
         if chosen:
