@@ -270,6 +270,21 @@ def test_a_failing_family_does_not_end_the_comparison(run, data):
     assert "best     ridge by accuracy" in out
 
 
+def test_ctrl_c_ends_the_comparison(run, iris, monkeypatch):
+    """The estimator ends its fit early and keeps quiet: the command must not go on to the next."""
+    from dataclasses import replace
+
+    fit = sx.LogisticRegression.fit
+
+    def interrupted(self, X, y):
+        fit(self, X, y)
+        self.certificate_ = replace(self.certificate_, status="interrupted")
+
+    monkeypatch.setattr(sx.LogisticRegression, "fit", interrupted)
+    outcome = run("compare", iris, "--model", "logistic", "--model", "lda")
+    assert outcome == (130, "", "separatrix: error: interrupted before there was a result\n")
+
+
 def test_too_few_rows_for_the_folds(refused, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n1,u\n2,u\n3,u\n4,v\n5,v\n")
@@ -379,12 +394,12 @@ def test_bench_outside_of_a_checkout(refused, tmp_path, monkeypatch):
 def test_standard_input(run, iris, iris_model, monkeypatch):
     from separatrix.data.files import _origin
 
-    _origin._standard_input.cache_clear()
+    _origin._copied.cache_clear()
     expected = run("predict", iris_model, iris).out
     stream = io.TextIOWrapper(io.BytesIO(gzip.compress(iris.read_bytes())))
     monkeypatch.setattr("sys.stdin", stream)
     assert run("predict", iris_model, "-").out == expected
-    _origin._standard_input.cache_clear()
+    _origin._copied.cache_clear()
 
 
 def test_models_without_classes(run, refused, tmp_path):
