@@ -410,3 +410,34 @@ def test_models_without_classes(run, refused, tmp_path):
     assert run("predict", path, data).out.startswith("prediction\n")
     assert json.loads(run("predict", path, data, "--json").out)["classes"] is None
     assert "no classifier" in refused("evaluate", path, data)
+
+
+def test_separability(iris, capsys, monkeypatch):
+    """The command waits for the function of that name; texts are encoded before it is asked."""
+    from types import SimpleNamespace
+
+    from separatrix.cli import separability
+    from separatrix.cli.inputs import DataOptions
+
+    class Verdict(SimpleNamespace):
+        def __str__(self):
+            return self.verdict
+
+    two = Verdict(verdict="separable", width=1.0, widest=1.5)
+    many = Verdict(verdict="inseparable", pairs={("a", "b"): two}, one_vs_rest={"a": two})
+    asked = []
+
+    def answer(X, y, max_time):
+        asked.append((X.shape, len(y), max_time))
+        return many
+
+    monkeypatch.setitem(vars(sx), "separability", answer)
+    separability.run(DataOptions(iris, ignore=("petal_width",)), max_time=5.0, as_json=True)
+    report = json.loads(capsys.readouterr().out)
+    assert asked == [((150, 3), 150, 5.0)]
+    assert report["verdict"] == "inseparable"
+    assert report["pairs"] == [
+        {"classes": ["a", "b"], "verdict": "separable", "text": "separable", "width": 1.0, "widest": 1.5}
+    ]
+    separability.run(DataOptions(iris), max_time=None, as_json=False)
+    assert "verdict  inseparable" in capsys.readouterr().out
