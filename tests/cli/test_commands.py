@@ -109,13 +109,14 @@ def test_without_header(run, iris, tmp_path, options):
 # ------------------------------------------------------------------------------------------------- predict
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_predictions_in_every_format(run, iris, iris_model, tmp_path, suffix):
     output = tmp_path / f"out.{suffix}"
     words = ("--scores", "--probabilities", "--output", output)
     assert run("predict", iris_model, iris, *words) == (0, "", "")
-    if suffix == "csv":
-        rows = list(csv.DictReader(output.read_text().splitlines()))
+    if suffix in ("csv", "tsv"):
+        delimiter = "\t" if suffix == "tsv" else ","
+        rows = list(csv.DictReader(output.read_text().splitlines(), delimiter=delimiter))
     elif suffix == "jsonl":
         rows = [json.loads(line) for line in output.read_text().splitlines()]
     else:
@@ -128,6 +129,11 @@ def test_predictions_in_every_format(run, iris, iris_model, tmp_path, suffix):
     found = [[float(row[f"probability {label}"]) for label in model.classes_] for row in rows]
     np.testing.assert_array_equal(found, expected)  # to the last bit
     assert "score setosa" in rows[0]
+
+
+def test_other_endings_are_refused(refused, iris, iris_model, tmp_path):
+    message = refused("predict", iris_model, iris, "--output", tmp_path / "out.xlsx")
+    assert "must end in one of .csv, .tsv, .jsonl" in message
 
 
 def test_block_by_block_is_the_same(run, iris, iris_model, monkeypatch):
