@@ -52,6 +52,7 @@ def test_imports_follow_the_layers(root):
         ("solvers/perceptron.py", "from layered.models import perceptron"),
         ("persistence/__init__.py", "from layered.solvers import perceptron"),
         ("plot/__init__.py", "import layered.solvers.perceptron"),
+        ("models/perceptron.py", "from layered.traces import trace"),
     ],
 )
 def test_a_wrong_import_breaks_a_contract(root, tmp_path, file, line):

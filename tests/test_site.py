@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -28,6 +29,26 @@ def site(root, tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.strip() == ""
     return folder
+
+
+def test_navigation_finds_new_pages(root, tmp_path):
+    hook = runpy.run_path(str(root / "scripts" / "site" / "pages.py"))
+    for name in ("index", "svm", "perceptron", "unheard-of", "architecture"):
+        (tmp_path / f"{name}.md").write_text(f"# About {name}\n")
+    found = hook["navigation"](tmp_path, [("API", "reference/api.md", "")])
+    assert found[0] == {"About index": "index.md"}
+    groups = {name: pages for group in found[1:] for name, pages in group.items()}
+    guides = [name for page in groups["Guides"] for name in page.values()]
+    assert guides == ["perceptron.md", "svm.md", "unheard-of.md"]
+    assert groups["Reference"] == [{"API": "reference/api.md"}]
+    assert {"About architecture": "architecture.md"} in groups["Development"]
+
+
+def test_docstrings_become_markdown(root):
+    pytest.importorskip("griffe")
+    module = runpy.run_path(str(root / "scripts" / "site" / "docstrings.py"))
+    text = "See :meth:`~a.b`, :math:`x^2`.\n\n.. math:: a\n   + b\n\nEnd."
+    assert module["to_markdown"](text) == "See `a.b`, `x^2`.\n\n```tex\na\n   + b\n```\n\nEnd."
 
 
 def words(page):

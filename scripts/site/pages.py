@@ -41,6 +41,14 @@ REFERENCE = {
     "Gaussian models": ("separatrix.models.gaussian", "separatrix.models.discriminant"),
     "Logistic regression": ("separatrix.models.logistic",),
     "Stochastic gradient descent": ("separatrix.models.sgd", "separatrix.models.sgd_regressor"),
+    "Separability": ("separatrix.models.separability",),
+    "Linear support vector machines": ("separatrix.models.linear_svm",),
+    "Support vector machines": (
+        "separatrix.models.svc",
+        "separatrix.models.svr",
+        "separatrix.models.one_class",
+    ),
+    "Nearest neighbours": ("separatrix.models.neighbors",),
 }
 
 

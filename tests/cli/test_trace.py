@@ -21,9 +21,9 @@ sys.exit(main())
 
 @pytest.fixture
 def run(root):
-    def call(*words, code=0):
+    def call(*words, code=0, data=root / "examples" / "data" / "banknote.csv"):
         done = subprocess.run(
-            [sys.executable, "-c", RUN, "trace", str(root / "examples" / "data" / "banknote.csv"), *words],
+            [sys.executable, "-c", RUN, "trace", str(data), *words],
             capture_output=True,
             encoding="utf-8",
             env=os.environ | {"COLUMNS": "120"},
@@ -36,15 +36,17 @@ def run(root):
 
 
 def test_a_table_of_steps(run, tmp_path):
-    movie = tmp_path / "steps.gif"
+    movie, data = tmp_path / "steps.gif", tmp_path / "notes.csv"
+    rows = [f"{a},{b},{'genuine' if a * b > 2 else 'forged'}" for a in range(4) for b in range(4)]
+    data.write_text("\n".join(["height;width;class", *rows[::-1]]).replace(",", ";") + "\n")
     done = run("--model", "perceptron", "--steps", "3", "--changes", "--set", "shuffle=False",
-               "--set", "max_iter=1", "--animate", str(movie))  # fmt: skip
+               "--set", "max_iter=2", "--animate", str(movie), data=data)  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Trace(Perceptron(")
     assert lines[2].split() == ["step", "pass", "samples", "saw", "did", "objective"]
     assert lines[3].split()[:4] == ["1", "1", "0", "genuine"]
     assert "more steps; --steps 0 shows them all" in lines[6]
-    assert lines[7].split()[:2] == ["end", "1"]
+    assert lines[7].split()[:2] == ["end", "2"]
     assert "column 'class' holds the classes" in done.stderr
     assert movie.read_bytes().startswith(b"GIF8")
 

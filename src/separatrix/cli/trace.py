@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOVIES = (".gif", ".html", ".mp4")
 _COLUMNS = ("step", "pass", "samples", "saw", "did", "objective")
+_UNITS = {"pass": "pass", "iteration": "iter."}
 
 
 def register(app: typer.Typer, **settings: Any) -> None:
@@ -151,7 +152,7 @@ def _print(found: Trace, most: int, changes: bool, as_json: bool) -> None:
     width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
     if not as_json:
         print(f"{found!r}\n")
-        _line({name: name for name in _COLUMNS} | {"pass": found.unit[:5]}, width)
+        _line({name: name for name in _COLUMNS} | {"pass": _UNITS[found.unit]}, width)
     for step in found:
         if changes and not step.changed and not step.end:
             continue

@@ -32,24 +32,40 @@ __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {
     "GaussianClassifier": "separatrix",
+    "KNeighborsClassifier": "separatrix",
+    "KNeighborsRegressor": "separatrix",
     "KernelPerceptron": "separatrix",
     "LeastSquaresClassifier": "separatrix",
     "LinearDiscriminantAnalysis": "separatrix",
+    "LinearSVC": "separatrix",
+    "LinearSVR": "separatrix",
     "LogisticRegression": "separatrix",
+    "NuSVC": "separatrix",
+    "NuSVR": "separatrix",
+    "OneClassSVM": "separatrix",
     "OneHotEncoder": "sklearn.preprocessing",
     "Perceptron": "separatrix",
     "QuadraticDiscriminantAnalysis": "separatrix",
     "RidgeClassifier": "separatrix",
     "SGDClassifier": "separatrix",
     "SGDRegressor": "separatrix",
+    "SVC": "separatrix",
+    "SVR": "separatrix",
     "SimpleImputer": "sklearn.impute",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
 _SGD_STATE = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
+_MACHINE_STATE = ("_n_support", "_sparse", "_gamma")
+_CLASSIFIER_STATE = (*_MACHINE_STATE, "_count", "_probA", "_probB")
 _HIDDEN_STATE = {
     "GaussianClassifier": ("_state", "_unready"),
+    "KNeighborsClassifier": ("_fit_X", "_y"),
+    "KNeighborsRegressor": ("_fit_X", "_y"),
     "LinearDiscriminantAnalysis": ("_state", "_unready"),
+    "NuSVC": _CLASSIFIER_STATE,
+    "NuSVR": _MACHINE_STATE,
+    "OneClassSVM": _MACHINE_STATE,
     "OneHotEncoder": (
         "_infrequent_enabled",
         "_infrequent_indices",
@@ -62,8 +78,12 @@ _HIDDEN_STATE = {
     "RidgeClassifier": ("_sparse_labels",),
     "SGDClassifier": _SGD_STATE,
     "SGDRegressor": _SGD_STATE,
+    "SVC": _CLASSIFIER_STATE,
+    "SVR": _MACHINE_STATE,
     "SimpleImputer": ("_fit_dtype", "_fill_dtype"),
 }
+# What is left out: it says why a fit failed, and no prediction needs it.
+_LEFT_OUT = ("witness_",)
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
@@ -192,7 +212,8 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
 def _is_fitted(class_name: str, attribute: str) -> bool:
     if attribute in _HIDDEN_STATE.get(class_name, ()):
         return True
-    return bool(_FITTED_NAME.fullmatch(attribute)) and not attribute.endswith("__")
+    named = bool(_FITTED_NAME.fullmatch(attribute)) and not attribute.endswith("__")
+    return named and attribute not in _LEFT_OUT
 
 
 def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tensors) -> dict[str, Any]:
@@ -229,8 +250,17 @@ def _rows(array: Any, name: str) -> int:
 
 def _check_shapes(model: Any) -> None:
     """Refuse arrays that do not fit together: compiled code trusts their lengths."""
-    features = int(model.n_features_in_)
-    for name in ("coef_", "support_vectors_", "class_coef_"):
+    if hasattr(model, "_n_support"):
+        _check_machine(model)
+        return
+    if hasattr(model, "_fit_X"):
+        if not model._fit_X.shape[0] == len(model._y) == model.n_samples_fit_:
+            raise ModelFileError("_fit_X and _y differ in length")
+        return
+    # Texts have no features; string kernels check what they get themselves.
+    texts = getattr(getattr(model, "kernel_", None), "samples", "vectors") == "texts"
+    features = 0 if texts else int(model.n_features_in_)
+    for name in () if texts else ("coef_", "support_vectors_", "class_coef_"):
         # RidgeClassifier keeps the weights of two classes as one row, as scikit-learn does.
         if hasattr(model, name) and np.shape(getattr(model, name))[-1:] != (features,):
             raise ModelFileError(f"{name} does not have {features} columns")
@@ -260,6 +290,25 @@ def _check_shapes(model: Any) -> None:
     for name in ("mean_", "scale_", "var_", "statistics_"):
         if getattr(model, name, None) is not None and np.shape(getattr(model, name)) != (features,):
             raise ModelFileError(f"{name} does not have {features} values")
+
+
+def _check_machine(model: Any) -> None:
+    """Refuse a kernel machine whose parts contradict each other."""
+    count, samples = int(np.shape(model.support_)[0]), model.kernel_.samples
+    if np.shape(model.dual_coef_)[1] != count or int(np.sum(model._n_support)) != count:
+        raise ModelFileError("dual_coef_ and support_ differ in length")
+    vectors = model.support_vectors_
+    if samples == "matrix":
+        if count and not 0 <= int(np.min(model.support_)) <= int(np.max(model.support_)) < model.shape_fit_[0]:
+            raise ModelFileError("support_ names samples that the fit did not have")
+    elif np.shape(vectors)[0] != count:
+        raise ModelFileError("support_vectors_ and support_ differ in length")
+    elif samples != "texts" and np.ndim(vectors) == 2 and np.shape(vectors)[1] != model.n_features_in_:
+        raise ModelFileError(f"support_vectors_ does not have {model.n_features_in_} columns")
+    rows = int(np.shape(model.dual_coef_)[0])
+    pairs = getattr(model, "multiclass_", "") == "ovo" and len(model.classes_) > 2
+    if np.shape(model.intercept_) != (rows * (rows + 1) // 2 if pairs else rows,):
+        raise ModelFileError("intercept_ and dual_coef_ differ in length")
 
 
 def _check_categories(encoder: Any, features: int) -> None:

@@ -21,6 +21,8 @@ _KINDS = (".gif", ".html", ".mp4")
 _RESOLUTION = 120
 _TITLE_WIDTH = 92
 _TITLE_LINES = 3
+# Of the frames in a page; matplotlib leaves out what comes after its limit.
+_MOST_MEGABYTES = 2000.0
 
 
 def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
@@ -96,7 +98,8 @@ def _writer(target: Path, fps: Any) -> Any:
     if kind == ".gif":
         return animation.PillowWriter(fps=fps)
     if kind == ".html":
-        return animation.HTMLWriter(fps=fps, embed_frames=True, default_mode="once")
+        return animation.HTMLWriter(fps=fps, embed_frames=True, default_mode="once",
+                                    embed_limit=_MOST_MEGABYTES)
     if not animation.FFMpegWriter.isAvailable():
         raise RuntimeError(".mp4 needs the program ffmpeg, which is not installed; "
                            "write a .gif or .html instead")
@@ -117,6 +120,7 @@ def _pick(trace: Any, most: int, only_changes: bool) -> tuple[Picked, list[int],
             name = "objective" if step.objective is not None else "mistakes"
             numbers.append(position + 1)
             heights.append(float(value))
+    kept = kept or [position]
     chosen = set(np.array(kept)[np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))].tolist())
 
     def picked() -> Any:

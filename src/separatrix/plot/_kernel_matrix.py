@@ -71,11 +71,13 @@ class KernelMatrixDisplay(Display):
         features = estimator[:-1].transform(X) if isinstance(steps, list) and len(steps) > 1 else X
         known = ("gamma", "degree", "coef0")
         settings = {name: getattr(final, name) for name in known if hasattr(final, name)}
-        # A fitted model knows the number behind gamma="scale".
-        number = getattr(final, "gamma_", getattr(final, "_gamma", None))
+        # A fitted model knows the number behind gamma="scale", and ours the kernel itself.
+        number = getattr(final, "_gamma", None)
         if isinstance(number, float) and number > 0:
             settings["gamma"] = number
-        return cls.from_kernel(final.kernel, features, y, ax=ax, **settings)
+        given = isinstance(final.kernel, str) and final.kernel == "precomputed"
+        kernel = final.kernel if given else getattr(final, "kernel_", final.kernel)
+        return cls.from_kernel(kernel, features, y, ax=ax, **settings)
 
     @classmethod
     def from_kernel(cls, kernel: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
