@@ -109,13 +109,14 @@ def test_without_header(run, iris, tmp_path, options):
 # ------------------------------------------------------------------------------------------------- predict
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_predictions_in_every_format(run, iris, iris_model, tmp_path, suffix):
     output = tmp_path / f"out.{suffix}"
     words = ("--scores", "--probabilities", "--output", output)
     assert run("predict", iris_model, iris, *words) == (0, "", "")
-    if suffix == "csv":
-        rows = list(csv.DictReader(output.read_text().splitlines()))
+    if suffix in ("csv", "tsv"):
+        delimiter = "\t" if suffix == "tsv" else ","
+        rows = list(csv.DictReader(output.read_text().splitlines(), delimiter=delimiter))
     elif suffix == "jsonl":
         rows = [json.loads(line) for line in output.read_text().splitlines()]
     else:
@@ -128,6 +129,11 @@ def test_predictions_in_every_format(run, iris, iris_model, tmp_path, suffix):
     found = [[float(row[f"probability {label}"]) for label in model.classes_] for row in rows]
     np.testing.assert_array_equal(found, expected)  # to the last bit
     assert "score setosa" in rows[0]
+
+
+def test_other_endings_are_refused(refused, iris, iris_model, tmp_path):
+    message = refused("predict", iris_model, iris, "--output", tmp_path / "out.xlsx")
+    assert "must end in one of .csv, .tsv, .jsonl" in message
 
 
 def test_block_by_block_is_the_same(run, iris, iris_model, monkeypatch):
@@ -270,6 +276,21 @@ def test_a_failing_family_does_not_end_the_comparison(run, data):
     assert "best     ridge by accuracy" in out
 
 
+def test_ctrl_c_ends_the_comparison(run, iris, monkeypatch):
+    """The estimator ends its fit early and keeps quiet: the command must not go on to the next."""
+    from dataclasses import replace
+
+    fit = sx.LogisticRegression.fit
+
+    def interrupted(self, X, y):
+        fit(self, X, y)
+        self.certificate_ = replace(self.certificate_, status="interrupted")
+
+    monkeypatch.setattr(sx.LogisticRegression, "fit", interrupted)
+    outcome = run("compare", iris, "--model", "logistic", "--model", "lda")
+    assert outcome == (130, "", "separatrix: error: interrupted before there was a result\n")
+
+
 def test_too_few_rows_for_the_folds(refused, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n1,u\n2,u\n3,u\n4,v\n5,v\n")
@@ -379,9 +400,50 @@ def test_bench_outside_of_a_checkout(refused, tmp_path, monkeypatch):
 def test_standard_input(run, iris, iris_model, monkeypatch):
     from separatrix.data.files import _origin
 
-    _origin._standard_input.cache_clear()
+    _origin._copied.cache_clear()
     expected = run("predict", iris_model, iris).out
     stream = io.TextIOWrapper(io.BytesIO(gzip.compress(iris.read_bytes())))
     monkeypatch.setattr("sys.stdin", stream)
     assert run("predict", iris_model, "-").out == expected
-    _origin._standard_input.cache_clear()
+    _origin._copied.cache_clear()
+
+
+def test_models_without_classes(run, refused, tmp_path):
+    path, data = tmp_path / "m.sx", tmp_path / "t.csv"
+    sx.save(sx.SGDRegressor(random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]), path)
+    data.write_text("a\n0\n2\n")
+    assert "classes      none" in run("info", path).out
+    assert run("predict", path, data).out.startswith("prediction\n")
+    assert json.loads(run("predict", path, data, "--json").out)["classes"] is None
+    assert "no classifier" in refused("evaluate", path, data)
+
+
+def test_separability(iris, capsys, monkeypatch):
+    """The command waits for the function of that name; texts are encoded before it is asked."""
+    from types import SimpleNamespace
+
+    from separatrix.cli import separability
+    from separatrix.cli.inputs import DataOptions
+
+    class Verdict(SimpleNamespace):
+        def __str__(self):
+            return self.verdict
+
+    two = Verdict(verdict="separable", width=1.0, widest=1.5)
+    many = Verdict(verdict="inseparable", pairs={("a", "b"): two}, one_vs_rest={"a": two})
+    asked = []
+
+    def answer(X, y, max_time):
+        asked.append((X.shape, len(y), max_time))
+        return many
+
+    monkeypatch.setitem(vars(sx), "separability", answer)
+    separability.run(DataOptions(iris, ignore=("petal_width",)), max_time=5.0, as_json=True)
+    report = json.loads(capsys.readouterr().out)
+    assert asked == [((150, 3), 150, 5.0)]
+    assert report["verdict"] == "inseparable"
+    assert report["pairs"] == [
+        {"classes": ["a", "b"], "verdict": "separable", "text": "separable", "width": 1.0, "widest": 1.5}
+    ]
+    separability.run(DataOptions(iris), max_time=None, as_json=False)
+    assert "verdict  inseparable" in capsys.readouterr().out

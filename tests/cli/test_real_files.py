@@ -13,6 +13,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.data.files import read
+from separatrix.persistence._container import read_container
 
 PROGRAM = Path(sysconfig.get_path("scripts"), "separatrix")
 
@@ -46,12 +47,26 @@ def test_adult_through_a_pipe(root, tmp_path):
     np.testing.assert_array_equal(predicted["scores"], model.decision_function(table.X))
     again = tmp_path / "again.sx"
     sx.save(model, again)
-    assert again.read_bytes() == (tmp_path / "m.sx").read_bytes(), "a saved model is saved the same"
+    (first, arrays), (second, same) = (read_container(str(path)) for path in (tmp_path / "m.sx", again))
+    assert first == second, "a saved model is saved the same"
+    assert arrays.keys() == same.keys()
+    assert all(arrays[name].tobytes() == same[name].tobytes() for name in arrays)
     out, _ = start(tmp_path, "evaluate", "m.sx", adult, "--json", "--plot", "curves.pdf")
     right = np.mean(table.y == np.array(predicted["predictions"]))
     assert json.loads(out)["accuracy"] == pytest.approx(right)
     assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
     assert sorted(os.listdir(tmp_path)) == ["again.sx", "curves.pdf", "m.sx"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="named pipes are another matter there")
+def test_a_named_pipe(root, tmp_path):
+    """As a shell's <(...): what can be read only once."""
+    iris = root / "tests" / "data" / "iris.csv"
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", f"cat '{iris}' > '{tmp_path}/pipe'"]) as feeder:
+        out, _ = start(tmp_path, "fit", "pipe", "--json")
+        feeder.wait(timeout=60)
+    assert json.loads(out)["rows"] == 150
 
 
 def test_wine_compared_and_tuned(root, tmp_path):

@@ -130,7 +130,7 @@ def predict(
         Path | None,
         typer.Option(
             metavar="OUT",
-            help="Write here instead of the screen: .csv, .parquet or .jsonl.",
+            help="Write here instead of the screen: .csv, .tsv, .jsonl or .parquet.",
             show_default=False,
         ),
     ] = None,

@@ -47,6 +47,8 @@ def run(request: EvaluateRequest) -> None:
         raise CommandError(f"--kind must be one of auto, {', '.join(KINDS)}; got {request.kind!r}")
     check_picture("--plot", request.plot, request.data.path, request.model)
     model = load(request.model)
+    if not hasattr(model, "classes_"):
+        raise CommandError(f"{request.model}: holds no classifier; evaluate compares classes")
     classes = np.asarray(model.classes_)
     with noted():
         blocks, target = model_blocks(model, request.data, labelled=True)

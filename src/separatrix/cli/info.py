@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.cli.prepare import fills_missing, plan_of
 from separatrix.cli.screen import facts, megabytes, print_json
 from separatrix.persistence import describe, load
 
@@ -18,7 +19,8 @@ def run(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(content)
         return
-    shown = content["features"]
+    shown, classes = content["features"], content["classes"]
+    features = f"{content['n_features']}" + (f": {', '.join(shown)}" if shown else " (no names)")
     sizes = [f"{name} {' x '.join(map(str, shape))}" for name, shape in content["sizes"].items()]
     facts(
         [
@@ -29,8 +31,9 @@ def run(path: Path, *, as_json: bool) -> None:
                 "parameters",
                 fill(", ".join(f"{name}={value!r}" for name, value in content["parameters"].items()), 96),
             ),
-            ("features", f"{content['n_features']}" + (f": {', '.join(shown)}" if shown else " (no names)")),
-            ("classes", ", ".join(str(label) for label in content["classes"])),
+            ("features", fill(features, 96)),
+            *([("as text", fill(", ".join(content["texts"]), 96))] if content["texts"] else []),
+            ("classes", "none" if classes is None else fill(", ".join(str(label) for label in classes), 96)),
             ("sizes", ", ".join(sizes)),
             ("certificate", content["certificate_text"]),
             ("versions", ", ".join(f"{name} {version}" for name, version in content["versions"].items())),
@@ -43,6 +46,7 @@ def _collect(path: Path) -> dict[str, Any]:
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     final = steps[-1]
     names = getattr(model, "feature_names_in_", None)
+    certificate, plan = getattr(final, "certificate_", None), plan_of(model)
     return {
         "file": str(path),
         **describe(path),
@@ -51,9 +55,11 @@ def _collect(path: Path) -> dict[str, Any]:
         "parameters": final.get_params(deep=False),
         "n_features": int(model.n_features_in_),
         "features": None if names is None else [str(name) for name in names],
-        "classes": final.classes_,
-        "certificate": final.certificate_.as_dict(),
-        "certificate_text": str(final.certificate_),
+        "texts": [] if plan is None else [name for name in plan.names if name in plan.texts],
+        "fills_missing": fills_missing(model),
+        "classes": getattr(final, "classes_", None),
+        "certificate": None if certificate is None else certificate.as_dict(),
+        "certificate_text": "none" if certificate is None else str(certificate),
         "sizes": {
             name: list(np.shape(value))
             for name, value in sorted(vars(final).items())

@@ -21,7 +21,14 @@ from separatrix.cli.prepare import nameless
 from separatrix.cli.screen import CommandError, plain, print_json
 from separatrix.persistence import atomic_write, load
 
-_FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+_FORMATS = {
+    "": "csv",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,9 @@ class PredictRequest:
 def run(request: PredictRequest) -> None:
     """Load, then read, predict and write block by block: the file may be larger than the memory."""
     check_output("--output", request.output, request.model, request.data.path)
+    if request.output is not None and not request.json and request.output.suffix.lower() not in _FORMATS:
+        known = ", ".join(filter(None, _FORMATS))
+        raise CommandError(f"--output {request.output}: the name must end in one of {known}")
     model = load(request.model)
     if request.scores and not hasattr(model, "decision_function"):
         raise CommandError("--scores: this model has no decision function; use --probabilities")
@@ -91,7 +101,8 @@ def _write_document(request: PredictRequest, model: Any, answers: Any) -> None:
         parts.append(columns)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     content: dict[str, Any] = {"model": str(request.model), "data": str(request.data.path)}
-    content |= {"rows": len(columns[0]), "classes": model.classes_, "predictions": columns[0]}
+    classes = getattr(model, "classes_", None)
+    content |= {"rows": len(columns[0]), "classes": classes, "predictions": columns[0]}
     for word, key in (("score", "scores"), ("probability", "probabilities")):
         chosen = [number for number, title in enumerate(titles) if number and title.startswith(f"{word} ")]
         if chosen:
@@ -115,7 +126,7 @@ def _writer(output: Path | None) -> Iterator[_Writer]:
         yield _CsvWriter(sys.stdout)
         sys.stdout.flush()
         return
-    kind = _FORMATS.get(output.suffix.lower(), "csv")
+    kind = _FORMATS[output.suffix.lower()]
     with atomic_write(output) as temporary:
         if kind == "parquet":
             writer = _ParquetWriter(temporary)
@@ -123,12 +134,12 @@ def _writer(output: Path | None) -> Iterator[_Writer]:
             writer.close()
             return
         with open(temporary, "w", encoding="utf-8", newline="") as file:
-            yield _CsvWriter(file) if kind == "csv" else _JsonWriter(file)
+            yield _JsonWriter(file) if kind == "jsonl" else _CsvWriter(file, "\t" if kind == "tsv" else ",")
 
 
 class _CsvWriter:
-    def __init__(self, file: IO[str]) -> None:
-        self.writer, self.begun = csv.writer(file, lineterminator="\n"), False
+    def __init__(self, file: IO[str], delimiter: str = ",") -> None:
+        self.writer, self.begun = csv.writer(file, delimiter=delimiter, lineterminator="\n"), False
 
     def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None:
         if not self.begun:

@@ -114,6 +114,8 @@ def cross_validate(prepared: Prepared, preparation: Preparation, estimator: Any)
                 begin = time.perf_counter()
                 fit_steps([], model, X, y[train], None)
                 seconds = time.perf_counter() - begin
+                if getattr(getattr(model, "certificate_", None), "status", "") == "interrupted":
+                    raise KeyboardInterrupt  # Ctrl-C means the command, not the one fit that it met
                 predicted = model.predict(X_test)
                 probabilities = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
         except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:

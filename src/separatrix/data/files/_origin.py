@@ -73,12 +73,13 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> Origin:  
     name = os.fspath(path)
     if format is not None and format not in FORMATS:
         raise DataFileError(f"format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
-    real = _standard_input() if name == "-" else name
     shown = "standard input" if name == "-" else name
-    if not os.path.exists(real):
+    if name != "-" and not os.path.exists(name):
         raise DataFileError(f"{name}: no such file; check the path (working directory: {os.getcwd()})")
-    if os.path.isdir(real):
+    if os.path.isdir(name):
         raise DataFileError(f"{name}: is a directory; give the path of a file")
+    # What is a pipe (also a shell's <(...)) can be read once only.
+    real = name if os.path.isfile(name) else _copied(name)
     with open_errors(shown):
         with open(real, "rb") as file:
             begin = file.read(8)
@@ -119,14 +120,15 @@ def _format_of(name: str, origin: Origin) -> str:
 
 
 @functools.cache
-def _standard_input() -> str:
-    """Copy standard input to a temporary file, which can be read twice and may be larger than the memory."""
+def _copied(name: str) -> str:
+    """Copy a pipe to a temporary file, which can be read twice and may be larger than the memory."""
     import atexit
 
     handle, path = tempfile.mkstemp(prefix="separatrix-input-")
     atexit.register(_remove, path)
-    with os.fdopen(handle, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    with os.fdopen(handle, "wb") as file, contextlib.ExitStack() as stack:
+        pipe = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
+        shutil.copyfileobj(pipe, file, 1 << 20)
     return path
 
 
