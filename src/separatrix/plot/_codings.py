@@ -144,9 +144,7 @@ class CodingsDisplay(Display):
             legend[said] = both[0]
         where: Any = "outside lower center" if ax is None else "lower center"
         names = [shortened(name, 40) for name in legend]
-        # As many columns as fit: a letter is about 0.075 inches wide, what stands before it 0.6.
-        room = self.figure_.get_size_inches()[0] / (0.6 + 0.075 * max(map(len, names)))
-        columns = max(1, min(len(names), 6, int(room)))
+        columns = _columns(names, float(self.figure_.get_size_inches()[0]))
         self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, frameon=False,
                             ncols=columns, fontsize="small")
         if ax is None:  # every further line of legend and labels is added to the height
@@ -156,6 +154,16 @@ class CodingsDisplay(Display):
         if said or self.plane.remark:
             self.axes_[-1].set_xlabel(f"{self.axes_[-1].get_xlabel()}\n{said or self.plane.remark}")
         return self
+
+
+def _columns(names: list[str], width: float) -> int:
+    """Return how many columns a legend below may have: a letter takes about 0.075 inches, its mark 0.6."""
+    for columns in range(min(len(names), 6), 1, -1):
+        rows = -(-len(names) // columns)
+        parts = [names[start:start + rows] for start in range(0, len(names), rows)]
+        if sum(0.6 + 0.075 * max(map(len, part)) for part in parts) <= width:
+            return columns
+    return 1
 
 
 def _fitted(estimator: Any, X: Any, y: Any, codings: Sequence[str] | None) -> dict[str, Any]:
