@@ -11,6 +11,7 @@ PYTHON ?= python3
 .SUFFIXES:
 
 venv := .venv
+bench := .venv-bench
 python := $(venv)/bin/python
 pip := $(python) -m pip --disable-pip-version-check
 core := CMakeLists.txt pyproject.toml $(wildcard src/separatrix/_hot/*)
@@ -19,6 +20,9 @@ core := CMakeLists.txt pyproject.toml $(wildcard src/separatrix/_hot/*)
 # folder still points at the old place and is made anew.
 ifneq ($(shell cat $(venv)/.made 2>/dev/null),$(CURDIR))
 .PHONY: $(venv)/.made
+endif
+ifneq ($(shell cat $(bench)/.made 2>/dev/null),$(CURDIR))
+.PHONY: $(bench)/.made
 endif
 
 .PHONY: help
@@ -69,15 +73,32 @@ lint: $(venv)/.test  ## ruff and the import contracts
 types: $(venv)/.test  ## mypy, strict
 	$(python) -m mypy
 
-# A peer that not every machine can install: without it the other comparisons still run.
-$(venv)/.bench: $(venv)/.test
-	$(pip) install --quiet --no-build-isolation --editable '.[bench]' || \
-	  echo "scikit-learn-intelex cannot be installed here; the benchmarks leave it out." >&2
+# The peers live in an environment of their own: what they bring along touches nothing else. Not every
+# machine can install each of them; without one the other comparisons still run.
+peers := scikit-learn-intelex libsvm-official liblinear-official skglm faiss-cpu
+
+$(bench)/.made:
+	@rm -rf $(bench)
+	@'$(PYTHON)' -m venv $(bench)
+	$(bench)/bin/python -m pip --disable-pip-version-check install --quiet 'scikit-build-core>=0.10' \
+	  'nanobind>=2.4' cmake ninja
+	@for peer in $(peers); do \
+	  $(bench)/bin/python -m pip --disable-pip-version-check install --quiet "$$peer" || \
+	  echo "$$peer cannot be installed here; the benchmarks leave it out." >&2; done
+	@printf '%s' '$(subst ','\'',$(CURDIR))' > $@
+
+$(bench)/.package: $(bench)/.made $(core) $(shell find src -name "*.py")
+	$(bench)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
+	  --config-settings=build-dir='build/bench-{wheel_tag}' '.[plot]'
 	@touch $@
 
 .PHONY: bench
-bench: $(venv)/.bench  ## speed against the peers, as ratios in one run
-	$(python) -m benchmarks $(BENCH_ARGS)
+bench: $(bench)/.package  ## speed against the peers, as ratios in one run
+	$(bench)/bin/python -m benchmarks $(BENCH_ARGS)
+
+.PHONY: floor
+floor: $(venv)/.package  ## instructions of each hot loop against the kept counts (needs valgrind)
+	$(python) -m benchmarks.floor
 
 .PHONY: docs
 docs: $(venv)/.test  ## the site of documentation in build/site; a warning is an error
@@ -91,5 +112,5 @@ wheel: $(venv)/.tools  ## a wheel in dist/
 
 .PHONY: clean
 clean:  ## remove everything that make made
-	rm -rf $(venv) build demo dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(venv) $(bench) build demo dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -type d -name __pycache__ -exec rm -rf {} +

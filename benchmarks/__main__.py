@@ -8,10 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import cases, contest, machine, memory, perceptron, report, startup
+from benchmarks import cases, contest, growth, machine, memory, perceptron, report, startup
+from benchmarks.families import FAMILIES, PROMISES
 from benchmarks.worker import Workers
 
-SUITES = (*cases.FAMILIES, "perceptron", "import", "memory")
+SUITES = (*FAMILIES, "perceptron", "import", "memory", "growth")
 
 
 def arguments_of(line: list[str] | None) -> argparse.Namespace:
@@ -36,9 +37,9 @@ def main(line: list[str] | None = None) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=170)  # in files and logs, rows of the tables stay whole
-    found: dict[str, Any] = {"machine": machine.describe(), "families": {}}
+    found: dict[str, Any] = {"machine": machine.describe(), "families": {}, "summary": {}}
     report.print_machine(console, found["machine"])
-    if "logistic" in chosen and not cases.has_intelex():
+    if not cases.has_intelex():
         console.print("scikit-learn-intelex is left out: it is not installed (make bench tries to)")
 
     def rows_of(table: Any, run: Any) -> list[dict[str, Any]]:
@@ -54,10 +55,10 @@ def main(line: list[str] | None = None) -> None:
         return rows
 
     for suite in chosen:
-        if suite in cases.FAMILIES:
+        if suite in FAMILIES:
             with closing(Workers()) as workers:
                 run = partial(contest.run_case, workers=workers, repeats=repeats, budget=arguments.budget)
-                rows = rows_of(cases.FAMILIES[suite], run)
+                rows = rows_of(FAMILIES[suite], run)
             found["families"][suite] = report.sorted_rows(rows)
             console.print(report.contest_table(found["families"][suite], suite))
         elif suite == "perceptron":
@@ -67,12 +68,15 @@ def main(line: list[str] | None = None) -> None:
         elif suite == "import":
             found[suite] = report.sorted_rows(startup.measure(arguments.quick, arguments.only))
             console.print(report.startup_table(found[suite]))
+        elif suite == "growth":
+            found[suite] = growth.measure(arguments.quick, arguments.only, arguments.budget)
+            console.print(report.growth_table(found[suite]))
         else:
             found[suite] = report.sorted_rows(memory.measure(arguments.quick, arguments.only))
             console.print(report.memory_table(found[suite]))
-        if suite == "logistic":
-            found["summary"] = report.summary(found["families"][suite], cases.GEOMETRIC_MEAN, cases.SMALLEST)
-            for text in found["summary"]:
+        if suite in PROMISES:
+            found["summary"][suite] = report.summary(found["families"][suite], *PROMISES[suite])
+            for text in found["summary"][suite]:
                 console.print(text)
     if arguments.save is not None:
         for path in report.save(arguments.save, found):

@@ -1,7 +1,7 @@
 """Data of the benchmarks: drawn from a seed, or real ones from a folder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ class Dataset:
     X: Any
     y: np.ndarray
     about: str
+    queries: Any = None  # rows to predict; None means the training rows
 
 
 def describe(X: Any, classes: int, kind: str) -> str:
@@ -59,22 +60,50 @@ def text_like(rows: int, features: int, classes: int, columns: str, entries: int
 
 
 def real(folder: Path | None, name: str, prepare: Callable[[Any], Any] | None = None,
-         every: int = 1) -> Dataset | None:
-    """Training rows of a stored data set, each or one in `every`; None where the folder does not have it."""
+         every: int = 1, most: int | None = None) -> Dataset | None:
+    """Rows of a stored data set, each or one in `every`; None where the folder does not have it.
+
+    Of more than `most` rows so many are drawn. Where the set comes with test rows, they are the queries.
+    """
     path = folder / f"{name}.npz" if folder is not None else None
     if path is None or not path.exists():
         return None
+    queries = None
     with np.load(path) as stored:
         if "X" in stored:
             X, y = stored["X"], stored["y"]
-        elif "Xtr" in stored:
-            X, y = stored["Xtr"], stored["ytr"]
         else:
-            parts = tuple(stored[f"Xtr_{part}"] for part in ("data", "indices", "indptr"))
-            X, y = sparse.csr_matrix(parts, shape=tuple(stored["Xtr_shape"])), stored["ytr"]
-    X = X if prepare is None else prepare(X)
+            X, y, queries = _rows(stored, "Xtr"), stored["ytr"], _rows(stored, "Xte")
+    if prepare is not None:
+        X, queries = prepare(X), None if queries is None else prepare(queries)
+    if most is not None and X.shape[0] > most:
+        chosen = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:most])
+        X, y = X[chosen], y[chosen]
     X, y = (X, y) if every == 1 else (X[::every].copy(), y[::every].copy())
-    return Dataset(X, y, describe(X, len(np.unique(y)), name))
+    return Dataset(X, y, describe(X, len(np.unique(y)), name), queries)
+
+
+def _rows(stored: Any, name: str) -> Any:
+    """An array of a file, dense or put together from the parts of its sparse rows."""
+    if name in stored:
+        return stored[name]
+    parts = tuple(stored[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    return sparse.csr_matrix(parts, shape=tuple(stored[f"{name}_shape"]))
+
+
+def one_against_rest(data: Callable[[], Dataset | None], label: Any) -> Dataset | None:
+    """The same samples with two classes: `label`, and all others."""
+    found = data()
+    return None if found is None else replace(found, y=(found.y == label).astype(np.int64))
+
+
+def last_feature(data: Callable[[], Dataset | None]) -> Dataset | None:
+    """A regression problem: the last feature, standardised, from the others."""
+    found = data()
+    if found is None:
+        return None
+    others, target = np.ascontiguousarray(found.X[:, :-1]), found.X[:, -1].astype(np.float64)
+    return Dataset(others, (target - target.mean()) / target.std(), found.about)
 
 
 def bundled(name: str) -> Dataset:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import resource
 import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +23,15 @@ def describe() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
+
+
+def peak_memory() -> float:
+    """Most bytes of memory that this process has had so far."""
+    status = Path("/proc/self/status")
+    if status.exists():  # not ru_maxrss: on Linux a process starts with that of the one that started it
+        return 1024.0 * next(int(line.split()[1]) for line in status.read_text().splitlines()
+                             if line.startswith("VmHWM:"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
 def _cpu_name() -> str:

@@ -141,6 +141,19 @@ def memory_table(rows: Rows) -> Table:
     return table
 
 
+def growth_table(rows: Rows) -> Table:
+    table = _table("Growth of a fit and its predictions",
+                   "the exponent p of time or memory ~ size^p, by least squares", ("model", "grows", "side"),
+                   ("sizes", "seconds", "exponent", "megabytes", "exponent of memory"))
+    for row in rows:
+        table.add_row(row["case"], row["axis"], row["side"], " ".join(f"{size:,}" for size in row["sizes"]),
+                      " ".join("–" if value is None else f"{value:.3g}" for value in row["seconds"]),
+                      _times(row["exponent"]),
+                      " ".join("–" if value is None else f"{value:.0f}" for value in row["megabytes"]),
+                      _times(row["memory_exponent"]))
+    return table
+
+
 def save(path: Path, results: dict[str, Any]) -> list[Path]:
     """Write results as JSON and, where speeds were measured, a picture beside it."""
     file = path if path.suffix == ".json" else path / "benchmarks.json"

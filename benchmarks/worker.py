@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
+from benchmarks.machine import peak_memory
 
 _SHORTEST = 0.05  # seconds; a quicker call is repeated until it takes so long
 _BETWEEN_TURNS = 0.05  # seconds; idle BLAS threads of the last one stop spinning meanwhile
@@ -79,6 +80,10 @@ class Worker:
         time.sleep(_BETWEEN_TURNS)
         return float(self._ask(limit, "seconds", spec, call))
 
+    def peak(self) -> float:
+        """Most bytes of memory that the process has had so far."""
+        return float(self._ask(None, "peak"))
+
     def check(self, spec: Spec, name: str) -> float:
         """What the model that was fitted last is worth, by one of `CHECKS`."""
         return float(self._ask(None, "check", spec, name))
@@ -132,11 +137,14 @@ class _Bench:
         spec.make()
 
     def seconds(self, spec: Spec, call: str) -> float:
-        if not call.startswith("fit") and repr(spec) not in self.models:
+        if not call.startswith(("fit", "warm")) and repr(spec) not in self.models:
             self._do(spec, "fit")
         gc.collect()
         first = self._clock(spec, call, 1)
         return first if first >= _SHORTEST else self._clock(spec, call, math.ceil(_SHORTEST / first))
+
+    def peak(self) -> float:
+        return peak_memory()
 
     def check(self, spec: Spec, name: str) -> float:
         return CHECKS[name].value(self.models[repr(spec)], self.data.X, self.data.y)
@@ -148,11 +156,15 @@ class _Bench:
         return (time.perf_counter() - start) / times
 
     def _do(self, spec: Spec, call: str) -> None:
-        if not call.startswith("fit"):
-            getattr(self.models[repr(spec)], call)(self.data.X)
+        if not call.startswith(("fit", "warm")):
+            queries = self.data.X if self.data.queries is None else self.data.queries
+            getattr(self.models[repr(spec)], call)(queries)
             return
         model = spec.make()
-        model.fit(self.data.X, self.data.y)
+        X, y = self.data.X, self.data.y
+        if call == "warm up":  # loads what the first fit needs
+            X, y = X[:200], y[:200]
+        model.fit(X, y)
         if call == "fit + predict":
             model.predict(self.data.X)
         self.models[repr(spec)] = model

@@ -148,3 +148,41 @@ def penalised_logistic(X, y, l1, l2, joint, fit_intercept):
     options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
     return minimize(value, np.zeros(2 * P * d + P), jac=True, method="L-BFGS-B", bounds=bounds,
                     options=options).fun  # fmt: skip
+
+
+def quadratic_programme(P, q, G=None, h=None, A=None, b=None, lb=None, ub=None):
+    """min ½ x'Px + q'x with G x ≤ h, A x = b, lb ≤ x ≤ ub, by an interior-point method."""
+    from qpsolvers import solve_qp
+    from scipy.sparse import csc_matrix
+
+    P, G, A = (None if M is None else csc_matrix(M) for M in (P, G, A))
+    return solve_qp(P, q, G, h, A, b, lb, ub, solver="clarabel")
+
+
+def slow_smo(K, problem, tol, max_steps):
+    """Sequential minimal optimisation, pair by pair; returns the variables and the number of steps."""
+    s, u, a = problem.signs, problem.upper, problem.start.copy()
+    K = K[np.ix_(problem.rows, problem.rows)]
+    E = s * (s * (K @ (s * a)) + problem.linear)
+    diag, steps = np.diagonal(K), 0
+    while True:
+        up, low = np.where(s > 0, a < u, a > 0), np.where(s > 0, a > 0, a < u)
+        best, pair, worst = 0.0, None, -np.inf
+        for group in (s > 0, s < 0) if problem.separate else (s != 0,):
+            if not (up & group).any() or not (low & group).any():
+                continue
+            i = int(np.argmin(np.where(up & group, E, np.inf)))
+            worst = max(worst, float(E[low & group].max() - E[i]))
+            b = np.where(low & group, np.maximum(E - E[i], 0), 0)
+            gain = b**2 / np.maximum(diag[i] + diag - 2 * K[i], 1e-12 * diag[i])
+            if gain.max() > best:
+                best, pair = gain.max(), (i, int(np.argmax(gain)))
+        if worst <= tol or pair is None or steps == max_steps:
+            return a, steps
+        i, j = pair
+        delta = (E[j] - E[i]) / max(diag[i] + diag[j] - 2 * K[i, j], 1e-12 * (diag[i] + diag[j]))
+        delta = min(delta, u[i] - a[i] if s[i] > 0 else a[i], a[j] if s[j] > 0 else u[j] - a[j])
+        a[i] = np.clip(a[i] + s[i] * delta, 0, u[i])
+        a[j] = np.clip(a[j] - s[j] * delta, 0, u[j])
+        E += delta * (K[i] - K[j])
+        steps += 1

@@ -1,17 +1,22 @@
 """The benchmarks run on tiny data, and their neutral values are those of the formulas; no time is judged."""
 
+import copy
 import dataclasses
+import itertools
 from contextlib import closing
 from functools import partial
 
 import numpy as np
 import pytest
-from benchmarks import cases, checks, contest, datasets, report, timing
+from benchmarks import checks, contest, datasets, floor, growth, report, strings, timing
 from benchmarks.__main__ import SUITES, arguments_of
+from benchmarks.families import FAMILIES
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, SVR, LinearSVC
 
 TINY = partial(datasets.dense, 60, 3, 2, "float64")
 
@@ -39,6 +44,44 @@ def test_the_ridge_objective_is_that_of_the_regression_on_signs(classes):
     residuals = signs - same.predict(data.X).reshape(signs.shape)
     expected = np.sum(residuals**2) + 2.0 * np.sum(same.coef_**2)
     assert checks.ridge(model, data.X, data.y) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_dual_of_a_machine_is_the_sum_over_its_pairs(classes, as_sparse):
+    data = datasets.dense(120, 4, classes, "float64")
+    X = sparse.csr_matrix(data.X) if as_sparse else data.X
+    gamma = 1.0 / (4 * data.X.var())
+    expected = 0.0
+    for first, second in itertools.combinations(range(classes), 2):
+        rows = np.flatnonzero((data.y == first) | (data.y == second))
+        model = SVC(C=2.0, gamma=gamma, tol=1e-9).fit(data.X[rows], data.y[rows])
+        coef = model.dual_coef_.ravel()
+        K = rbf_kernel(model.support_vectors_, gamma=gamma)
+        expected += coef @ K @ coef / 2 - np.abs(coef).sum()
+    model = SVC(C=2.0, tol=1e-9).fit(X, data.y)
+    assert checks.support_vector_dual(model, X, data.y) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_dual_of_a_regression_lies_below_its_primal():
+    X, y = datasets.dense(90, 4, 2, "float64").X, np.linspace(-1, 1, 90)
+    model = SVR(C=2.0, epsilon=0.05, tol=1e-9).fit(X, y)
+    coef, K = model.dual_coef_.ravel(), rbf_kernel(X, X[model.support_], gamma=1.0 / (4 * X.var()))
+    penalty = coef @ K[model.support_] @ coef / 2
+    primal = penalty + 2.0 * np.maximum(np.abs(y - K @ coef - model.intercept_) - 0.05, 0.0).sum()
+    assert -checks.regression_dual(model, X, y) == pytest.approx(primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_hinge_objective_is_least_at_the_solution(loss, classes):
+    data = datasets.dense(80, 5, classes, "float64")
+    model = LinearSVC(loss=loss, C=0.5, tol=1e-8, max_iter=100_000).fit(data.X, data.y)
+    least = checks.CHECKS[f"{loss} objective"].value(model, data.X, data.y)
+    for coef in (model.coef_ * 1.02, model.coef_ * 0.98):
+        other = copy.copy(model)
+        other.coef_ = coef
+        assert checks.CHECKS[f"{loss} objective"].value(other, data.X, data.y) > least
 
 
 @pytest.fixture(scope="module")
@@ -133,19 +176,20 @@ def test_the_summary_takes_the_better_peer_of_each_case():
 
 
 @pytest.mark.parametrize("quick", [True, False])
-@pytest.mark.parametrize("family", list(cases.FAMILIES))
+@pytest.mark.parametrize("family", list(FAMILIES))
 def test_every_case_names_models_that_exist_and_pairs_that_it_has(family, quick):
-    table = cases.FAMILIES[family](None, quick)
+    table = FAMILIES[family](None, quick)
     assert len({case.name for case in table}) == len(table)
     for case in table:
         assert all(mine in case.ours and theirs in case.peers for mine, theirs, _ in case.versus)
         for spec in (*case.ours.values(), *(spec for specs in case.peers.values() for spec in specs)):
-            if spec.module != "sklearnex.linear_model":
+            if not spec.module.startswith("sklearnex"):
                 assert hasattr(spec.make(), "fit")
 
 
 def test_every_suite_is_on_the_command_line():
-    assert {"logistic", "closed", "prediction", "small", "perceptron", "import", "memory"} == set(SUITES)
+    assert {*FAMILIES, "perceptron", "import", "memory", "growth"} == set(SUITES)
+    assert {"logistic", "svm", "linear-svm", "neighbors"} < set(FAMILIES)
     assert arguments_of(["closed", "--budget", "5"]).budget == 5.0
 
 
@@ -156,3 +200,45 @@ def test_passes_are_timed_by_a_difference():
     models = {"ours": lambda passes: Perceptron(max_iter=passes, tol=None)}
     found = timing.seconds_per_pass(models, data.X, data.y, (1, 3), repeats=1)
     assert found["ours"].passes == 3
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    assert growth.exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    assert growth.exponent([1, 2, 4], [3.0, None, 3.0]) == pytest.approx(0.0)
+    assert growth.exponent([1, 2, 4], [3.0, None, None]) is None
+    for curve in growth.curves(quick=True):
+        assert {axis: len(sizes) for axis, sizes in curve.sizes().items()} == {"rows": 4, "features": 4}
+
+
+def test_a_curve_is_measured(monkeypatch):
+    curve = growth.Curve("ridge", Spec("separatrix", "RidgeClassifier"),
+                         Spec("sklearn.linear_model", "RidgeClassifier"), (300, 600), (2, 3),
+                         partial(growth._dense, classes=2))
+    monkeypatch.setattr(growth, "curves", lambda quick: [curve])
+    rows = growth.measure(quick=True, only="", budget=60.0)
+    assert [(row["axis"], row["side"]) for row in rows] == [
+        ("rows", "separatrix"), ("rows", "scikit-learn"),
+        ("features", "separatrix"), ("features", "scikit-learn")]
+    assert all(seconds > 0 for row in rows for seconds in row["seconds"])
+    assert report.growth_table(rows).row_count == 4
+
+
+def test_the_floor_holds_unless_a_loop_grows_by_a_third():
+    kept = {"a": 1000, "b": 1000}
+    assert floor.compare(kept, {"a": 1299, "b": 500}) == []
+    assert "1.31 times" in floor.compare(kept, {"a": 1310, "b": 1000})[0]
+    assert "no count is kept" in floor.compare(kept, {**kept, "c": 1})[0]
+    assert "not run any more" in floor.compare(kept, {"a": 1000})[0]
+
+
+def test_counts_are_read_from_the_dumps(tmp_path):
+    (tmp_path / "counts.1").write_text("desc: Trigger: dump two_words\nsummary: 5\ntotals: 123\n")
+    (tmp_path / "counts").write_text("desc: Trigger: Program termination\ntotals: 9\n")
+    assert floor._read(tmp_path) == {"two words": 123}
+
+
+def test_string_kernels_are_measured():
+    rows = strings.measure(count=8, repeats=1)
+    assert {row["data"] for row in rows} == {"DNA", "letters"}
+    assert all(row["seconds"] > 0 for row in rows)
+    assert all((row["cells"] is not None) == ("Subsequence" in row["kernel"]) for row in rows)

@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_circles
 from sklearn.metrics.pairwise import rbf_kernel
 
-from separatrix import KernelPerceptron
-from separatrix.kernels import RBF, Polynomial
+from separatrix import KernelPerceptron, load, save
+from separatrix.kernels import RBF, ConstantSubstring, Polynomial, Precomputed, Spectrum, Subsequence
 from separatrix.solvers.kernel_perceptron import KernelRows
 
 IRIS = load_iris(return_X_y=True)
@@ -109,3 +109,41 @@ def test_callable_of_wrong_shape_is_named():
 
     with pytest.raises(ValueError, match=r"broken.*shape"):
         KernelPerceptron(kernel=broken).fit(*IRIS)
+
+
+WORDS = ["banana", "ananas", "bandana", "cabana", "kiwi", "kiwis", "lychee", "\U0001f95d kiwi", ""]
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2, 0.4) + ConstantSubstring()], ids=repr)
+def test_texts(kernel, tmp_path):
+    y = np.array(["a"] * 4 + ["i"] * 5)
+    model = KernelPerceptron(kernel=kernel).fit(WORDS, y)
+    assert model.certificate_.status == "separable"
+    assert_array_equal(model.predict(np.array(WORDS)), y)
+    assert set(model.support_vectors_) <= set(WORDS)
+    expected = kernel(WORDS, model.support_vectors_) @ model.dual_coef_[0] + model.intercept_
+    assert_allclose(model.decision_function(WORDS), expected, rtol=1e-12)
+    assert not hasattr(model, "n_features_in_")
+    # Neither the order of the texts nor a repetition instead of a weight changes the model.
+    order = np.random.default_rng(0).permutation(9)
+    again = KernelPerceptron(kernel=kernel).fit([WORDS[i] for i in order], y[order])
+    assert_array_equal(again.decision_function(WORDS), model.decision_function(WORDS))
+    save(model, tmp_path / "texts.sx")
+    assert_array_equal(load(tmp_path / "texts.sx").decision_function(WORDS), model.decision_function(WORDS))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X", "error", "message"),
+    [
+        ("rbf", WORDS, TypeError, r"compares numbers: use a string kernel, for example .*Spectrum\(3\)"),
+        (RBF(), np.array(WORDS), TypeError, "X holds texts, but kernel=RBF"),
+        (Spectrum(2), np.eye(9), TypeError, "must hold texts .*not float64"),
+        (Spectrum(2), [*WORDS[:8], None], TypeError, "sample 8 is None"),
+        (Spectrum(2), WORDS[:5], ValueError, "inconsistent numbers of samples"),
+        (Spectrum(2), [], ValueError, "0 sample"),
+        (Precomputed(), np.eye(9), ValueError, "computes its kernel values itself"),
+    ],
+)
+def test_texts_and_numbers_are_kept_apart(kernel, X, error, message):
+    with pytest.raises(error, match=message):
+        KernelPerceptron(kernel=kernel).fit(X, [0, 1, 1, 0, 1, 0, 1, 0, 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
+from separatrix.solvers._loop import Control
 from separatrix.solvers.curvature import Blocks, Coupled, Diagonal, Shared, moments
 from separatrix.solvers.quasi_newton import QuasiNewton
 from separatrix.solvers.smooth import SmoothObjective
@@ -410,6 +412,20 @@ def test_stops_leave_a_model():
         none = LogisticRegression(max_iter=0).fit(X, y)
     assert not none.coef_.any()
     assert_allclose(none.predict_proba(X), 0.2)
+
+
+@pytest.mark.parametrize("solver", ["newton", "quasi-newton", "dual-coordinate"])
+@pytest.mark.parametrize("asked", range(8))
+def test_time_may_be_over_at_any_place(solver, asked, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 200)) * np.geomspace(1, 300, 200), rng.integers(3, size=80)
+    left = iter(range(asked))
+    monkeypatch.setattr(Control, "reason", lambda self: None if next(left, None) is not None else "max_time")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(solver=solver, C=1e4).fit(X, y)
+    assert model.certificate_.status in ("max_time", "converged")
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

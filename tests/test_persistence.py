@@ -216,6 +216,12 @@ LATER_FAMILIES = [
     lambda: sx.RidgeClassifier(),
     lambda: sx.SGDClassifier(),
     lambda: sx.SGDClassifier(loss="log_loss", average=True),
+    lambda: sx.LinearSVC(),
+    lambda: sx.LinearSVC(loss="hinge", multiclass="ovo", C=0.5),
+    lambda: sx.SVC(),
+    lambda: sx.SVC(kernel="linear", multiclass="joint"),
+    lambda: sx.SVC(kernel=kernels.RBF(0.1) + 0.5 * kernels.Polynomial(3), multiclass="ovr"),
+    lambda: sx.NuSVC(nu=0.2),
 ]
 
 
@@ -237,6 +243,47 @@ def test_every_family_comes_back_to_the_last_bit(build, n_classes, path):
     if getattr(model, "separation_", None) is not None:
         assert again.separation_.message(again.classes_) == model.separation_.message(model.classes_)
         np.testing.assert_array_equal(again.separation_.coef, model.separation_.coef)
+
+
+@pytest.mark.parametrize("build", [
+    lambda: sx.KNeighborsClassifier(3),
+    lambda: sx.KNeighborsRegressor(3, weights="distance"),
+    lambda: sx.LinearSVR(),
+    lambda: sx.NuSVR(),
+    lambda: sx.OneClassSVM(nu=0.2),
+    lambda: sx.SGDRegressor(),
+    lambda: sx.SVR(epsilon=0.2),
+])
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_has_no_classes_comes_back_too(build, as_sparse, path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(float)
+    X = sparse.csr_matrix(X) if as_sparse else X
+    model = build().fit(X, y)
+    sx.save(model, path)
+    again = sx.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.get_params() == model.get_params()
+
+
+def test_machines_on_four_classes_on_texts_and_on_a_matrix_come_back(path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    X = 2.0 * rng.standard_normal((4, 3))[y] + rng.standard_normal((80, 3))
+    texts = ["".join(rng.choice(list("ab" if label < 2 else "bc"), 12)) for label in y]
+    for model, samples in (
+        (sx.SVC(), X),
+        (sx.SVC(decision_function_shape="ovo"), X),
+        (sx.SVC(kernel="precomputed"), X @ X.T),
+        (sx.SVC(kernel=kernels.Spectrum(2)), texts),
+    ):
+        model.fit(samples, y)
+        sx.save(model, path)
+        again = sx.load(path)
+        np.testing.assert_array_equal(again.decision_function(samples), model.decision_function(samples))
+        np.testing.assert_array_equal(again.n_support_, model.n_support_)
 
 
 # ------------------------------------------------------------------------------------------ refused at saving

@@ -20,45 +20,78 @@ if TYPE_CHECKING:
     from separatrix import losses as losses
     from separatrix import plot as plot
     from separatrix.certificate import Certificate as Certificate
+    from separatrix.kernels import mercer as mercer
     from separatrix.models.discriminant import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
     from separatrix.models.discriminant import QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis
     from separatrix.models.gaussian import GaussianClassifier as GaussianClassifier
     from separatrix.models.kernel_perceptron import KernelPerceptron as KernelPerceptron
     from separatrix.models.least_squares import LeastSquaresClassifier as LeastSquaresClassifier
+    from separatrix.models.linear_svm import LinearSVC as LinearSVC
+    from separatrix.models.linear_svm import LinearSVR as LinearSVR
     from separatrix.models.logistic import LogisticRegression as LogisticRegression
+    from separatrix.models.neighbors import KNeighborsClassifier as KNeighborsClassifier
+    from separatrix.models.neighbors import KNeighborsRegressor as KNeighborsRegressor
+    from separatrix.models.one_class import OneClassSVM as OneClassSVM
     from separatrix.models.perceptron import Perceptron as Perceptron
     from separatrix.models.ridge import RidgeClassifier as RidgeClassifier
+    from separatrix.models.separability import separability as separability
     from separatrix.models.sgd import SGDClassifier as SGDClassifier
     from separatrix.models.sgd_regressor import SGDRegressor as SGDRegressor
+    from separatrix.models.svc import SVC as SVC
+    from separatrix.models.svc import NuSVC as NuSVC
+    from separatrix.models.svr import SVR as SVR
+    from separatrix.models.svr import NuSVR as NuSVR
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
+    from separatrix.traces import trace as trace
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "separatrix.certificate",
     "GaussianClassifier": "separatrix.models.gaussian",
+    "KNeighborsClassifier": "separatrix.models.neighbors",
+    "KNeighborsRegressor": "separatrix.models.neighbors",
     "KernelPerceptron": "separatrix.models.kernel_perceptron",
     "LeastSquaresClassifier": "separatrix.models.least_squares",
     "LinearDiscriminantAnalysis": "separatrix.models.discriminant",
+    "LinearSVC": "separatrix.models.linear_svm",
+    "LinearSVR": "separatrix.models.linear_svm",
     "LogisticRegression": "separatrix.models.logistic",
+    "NuSVC": "separatrix.models.svc",
+    "NuSVR": "separatrix.models.svr",
+    "OneClassSVM": "separatrix.models.one_class",
     "Perceptron": "separatrix.models.perceptron",
     "QuadraticDiscriminantAnalysis": "separatrix.models.discriminant",
     "RidgeClassifier": "separatrix.models.ridge",
     "SGDClassifier": "separatrix.models.sgd",
     "SGDRegressor": "separatrix.models.sgd_regressor",
+    "SVC": "separatrix.models.svc",
+    "SVR": "separatrix.models.svr",
     "load": "separatrix.persistence",
+    "mercer": "separatrix.kernels",
     "save": "separatrix.persistence",
+    "separability": "separatrix.models.separability",
+    "trace": "separatrix.traces",
 }
 _MODULES = ("kernels", "losses", "plot")
 
 __all__ = [
+    "SVC",
+    "SVR",
     "Certificate",
     "GaussianClassifier",
+    "KNeighborsClassifier",
+    "KNeighborsRegressor",
     "KernelPerceptron",
     "LeastSquaresClassifier",
     "LinearDiscriminantAnalysis",
+    "LinearSVC",
+    "LinearSVR",
     "LogisticRegression",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "Perceptron",
     "QuadraticDiscriminantAnalysis",
     "RidgeClassifier",
@@ -67,8 +100,11 @@ __all__ = [
     "kernels",
     "load",
     "losses",
+    "mercer",
     "plot",
     "save",
+    "separability",
+    "trace",
 ]
 
 

@@ -170,6 +170,88 @@ class Coordinates:
     ) -> None: ...
     # The columns, which of them, the order of the visits, active weights, and whether only those count.
     def sweep(self, *columns_and_visits: Any) -> float: ...
+class _BoxDual:
+    negligible: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        upper: NDArray[Any],
+        delta: NDArray[Any],
+        norms: NDArray[Any],
+        numbers: NDArray[Any] | None,
+        targets: NDArray[Any],
+        low: NDArray[Any],
+        high: NDArray[Any],
+        epsilon: float,
+        constant: float,
+        weights: NDArray[Any],
+        v: NDArray[Any],
+        offsets: NDArray[Any],
+        asleep: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class BoxDualFloat32(_BoxDual): ...
+class BoxDualFloat64(_BoxDual): ...
+
+# Sums of slope, bend, loss, linear and quadratic part.
+def respond(
+    f: NDArray[Any],
+    q: NDArray[Any] | None,
+    t: float,
+    codes: NDArray[Any] | None,
+    numbers: NDArray[Any] | None,
+    upper: NDArray[Any],
+    v0: NDArray[Any] | None,
+    rho: float,
+    epsilon: float,
+    bounded: bool,
+    v: NDArray[Any] | None,
+    inside: NDArray[Any] | None,
+) -> tuple[float, float, float, float, float]: ...
+def search(
+    f: NDArray[Any],
+    q: NDArray[Any],
+    codes: NDArray[Any] | None,
+    numbers: NDArray[Any] | None,
+    upper: NDArray[Any],
+    v0: NDArray[Any] | None,
+    rho: float,
+    epsilon: float,
+    bounded: bool,
+    first: float,
+    curve: float,
+    start: float,
+) -> float: ...
+
+class _CrammerSinger:
+    negligible: float
+    def __init__(
+        self,
+        *,
+        classes: NDArray[Any],
+        cost: NDArray[Any],
+        norms: NDArray[Any],
+        columns: int,
+        constant: float,
+        weights: NDArray[Any],
+        mu: NDArray[Any],
+        asleep: NDArray[Any],
+        scratch: NDArray[Any],
+        tally: NDArray[Any],
+    ) -> None: ...
+    # The rows, then the order, begin, end and the position of the first gathered row (or −1).
+    def run_dense(self, *rows_and_visits: Any) -> None: ...
+    def run_csr(self, *rows_and_visits: Any) -> None: ...
+
+class CrammerSingerFloat32(_CrammerSinger): ...
+class CrammerSingerFloat64(_CrammerSinger): ...
+
 class _SoftmaxDual:
     negligible: float
     shrink: float
@@ -210,3 +292,121 @@ def softmax_rows(
     P: NDArray[Any],
     /,
 ) -> float: ...
+
+class Nearest:
+    def __init__(
+        self,
+        *,
+        distance: NDArray[Any],
+        index: NDArray[Any],
+        cosine: bool,
+        dense: NDArray[Any] | None,
+        reduced: NDArray[Any] | None,
+        room: NDArray[Any] | None,
+        grow: float,
+        slack: float,
+    ) -> None: ...
+    # X or data, indices and indptr; the number of the first row; panels and halves. For sparse rows: values,
+    # halves, the queries' data, indices and indptr, the number of features.
+    def add_dense(
+        self, X: NDArray[Any], first: int, panels: NDArray[Any] | None, halves: NDArray[Any] | None
+    ) -> None: ...
+    def add_csr(self, *rows_and_queries: Any) -> None: ...
+    def add_distances(self, distances: NDArray[Any], first: int) -> None: ...
+# Strings as code points and where each begins, then pairs of them by number.
+def substring_kernel(
+    codes: NDArray[Any],
+    starts: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    alphabet: int,
+    weights: NDArray[Any],
+    out: NDArray[Any],
+) -> None: ...
+def subsequence_kernel(
+    codes: NDArray[Any],
+    starts: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    order: int,
+    decay: float,
+    out: NDArray[Any],
+) -> None: ...
+# Samples packed for kernel evaluation.
+class _KernelPanels:
+    width: int
+    mean_half: float
+    def __init__(
+        self, *, formula: int, degree: int, coef0: float, scale: float, sparse: bool, n: int, d: int
+    ) -> None: ...
+    def fill_dense(self, X: NDArray[Any], first: int, shift: NDArray[Any] | None) -> None: ...
+    def fill_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        first: int,
+        shift: NDArray[Any] | None,
+    ) -> None: ...
+    def finish(self) -> None: ...
+    def take(self, rows: NDArray[Any], /) -> Any: ...
+    # The panels of the left samples and which of them, then where the values go.
+    def block(self, left: Any, rows: NDArray[Any], out: NDArray[Any], /) -> None: ...
+    # …, their coefficients, the first panel and the one behind the last, and the sums.
+    def product(
+        self,
+        left: Any,
+        rows: NDArray[Any],
+        coef: NDArray[Any],
+        begin: int,
+        end: int,
+        out: NDArray[Any],
+        /,
+    ) -> None: ...
+
+class KernelPanelsFloat32(_KernelPanels): ...
+class KernelPanelsFloat64(_KernelPanels): ...
+
+class _Smo:
+    steps: int
+    entries: int
+    violation: float
+    worst_curvature: float
+    status: int
+    most_steps: int
+    tol: float
+    def __init__(
+        self,
+        *,
+        panels: _KernelPanels | None,
+        matrix: NDArray[Any] | None,
+        copies: int,
+        middle: int,
+        separate: bool,
+        signs: NDArray[Any],
+        upper: NDArray[Any],
+        diag: NDArray[Any],
+        alpha: NDArray[Any],
+        E: NDArray[Any],
+        tol: float,
+        most_steps: int,
+        row_bytes: float,
+    ) -> None: ...
+
+class SmoFloat32(_Smo): ...
+class SmoFloat64(_Smo): ...
+
+def run_smo(problems: list[Any], seconds: float, /) -> None: ...
+# Text as int8, one block of whole lines: upper bounds of rows and values.
+def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...
+
+# Text, then where labels, ends of rows, indices and values go. Returns rows, values, lines, queries, smallest
+# and largest index, the number of the error (0: none) and its place in the text.
+def parse_svmlight(
+    text: NDArray[Any],
+    labels: NDArray[Any],
+    ends: NDArray[Any],
+    indices: NDArray[Any],
+    values: NDArray[Any],
+    /,
+) -> tuple[int, int, int, int, int, int, int, int]: ...

@@ -10,6 +10,7 @@ class wins.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -42,7 +43,11 @@ class Coding:
     name: str
     codes: Array
 
+    def __post_init__(self) -> None:
+        self.codes.setflags(write=False)  # one object serves all models
+
     @classmethod
+    @cache
     def of(cls, name: str, n_classes: int) -> Coding:
         """Return the named coding for ``n_classes`` classes."""
         if name not in NAMES:
@@ -72,6 +77,28 @@ class Coding:
         """Whether the columns are learnt together."""
         return self.name == "joint"
 
+    def members(self, numbers: Array, kept: Array | None = None) -> list[tuple[Array, Array]]:
+        """Return for each column the samples that take part, class by class, and their codes.
+
+        Parameters
+        ----------
+        numbers : ndarray of int of shape (n,)
+            Number of each sample's class.
+        kept : ndarray of bool of shape (n,) or None
+            Which samples count; all if None.
+        """
+        order = np.argsort(numbers, kind="stable")
+        if kept is not None:
+            order = order[kept[order]]
+        ends = np.bincount(numbers[order], minlength=self.n_classes).cumsum().tolist()
+        rows = [order[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+        found = []
+        for column in self.codes.T.tolist():
+            parts = [(rows[k], float(code)) for k, code in enumerate(column) if code]
+            signs = np.concatenate([np.full(part.size, code) for part, code in parts])
+            found.append((np.concatenate([part for part, _ in parts]), signs))
+        return found
+
     def decision(self, scores: Array) -> Array:
         """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""
         if self.n_classes == 2:
@@ -79,10 +106,10 @@ class Coding:
         if self.name != "ovo":
             return scores
         # The votes decide; the bounded sum of scores only separates equal votes.
-        wins = np.where(scores >= 0, 1, -1)
-        positive, negative = (self.codes > 0).T, (self.codes < 0).T
-        votes = (wins > 0) @ positive.astype(np.float64) + (wins < 0) @ negative.astype(np.float64)
-        total = scores @ self.codes.T.astype(scores.dtype)
+        # A pair's vote counts for its first class if the score is not negative, else for its second.
+        codes = self.codes.T.astype(scores.dtype)
+        votes = (scores >= 0).astype(scores.dtype) @ codes + (codes < 0).sum(axis=0)
+        total = scores @ codes
         return np.asarray(votes + total / (3 * (np.abs(total) + 1)), dtype=scores.dtype)
 
     def decide(self, scores: Array) -> Array:

@@ -7,8 +7,9 @@ import pytest
 
 import separatrix as sx
 from separatrix.cli import fit as fit_module
-from separatrix.cli.settings import MODELS, parse_settings, parse_value
-from separatrix.data.files import read_table
+from separatrix.cli.families import families, parse_settings, parse_value
+from separatrix.cli.prepare import final_step
+from separatrix.data.files import read
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -40,7 +41,7 @@ def test_json_agrees_with_the_saved_model(run, banknote, tmp_path):
     # The held-out rows can be recomputed from the seed, and so can the score.
     from sklearn.model_selection import train_test_split
 
-    X, _, y = read_table(banknote, "class")
+    X, _, y = read(banknote, "class")
     _, held_out = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0, stratify=y)
     with pytest.warns(UserWarning, match="feature names"):
         assert np.mean(model.predict(X[held_out]) == y[held_out]) == pytest.approx(report["accuracy"])
@@ -54,7 +55,8 @@ def test_same_seed_same_file(run, flowers, tmp_path):
 
 
 def test_without_standardizing_the_model_stands_alone(run, flowers, tmp_path):
-    outcome = run("fit", flowers, "--target", "kind", "--no-standardize", "--save", tmp_path / "m.sx")
+    words = ("--model", "perceptron", "--no-standardize", "--save", tmp_path / "m.sx")
+    outcome = run("fit", flowers, "--target", "kind", *words)
     assert outcome.code == 0
     assert "features as they are" in outcome.out
     model = sx.load(tmp_path / "m.sx")
@@ -65,7 +67,8 @@ def test_without_standardizing_the_model_stands_alone(run, flowers, tmp_path):
 def test_settings_reach_the_model(run, flowers, tmp_path):
     settings = ("margin=1.5", "multiclass=joint", "keep=last", "class_weight={'rose': 2.0}", "tol=None")
     words = [word for setting in settings for word in ("--set", setting)]
-    outcome = run("fit", flowers, "--target", "kind", *words, "--seed", 7, "--save", tmp_path / "m.sx")
+    words += ["--model", "perceptron", "--seed", 7, "--save", tmp_path / "m.sx"]
+    outcome = run("fit", flowers, "--target", "kind", *words)
     assert outcome.code == 0, outcome.err
     parameters = sx.load(tmp_path / "m.sx").steps[-1][1].get_params()
     assert parameters["margin"] == 1.5
@@ -83,16 +86,16 @@ def test_kernel_perceptron(run, flowers, tmp_path):
     assert type(sx.load(tmp_path / "m.sx").steps[-1][1]) is sx.KernelPerceptron
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(families()))
 def test_every_model_by_its_name(run, flowers, tmp_path, name):
     saved = tmp_path / "model.sx"
     outcome = run("fit", flowers, "--target", "kind", "--ignore", "id", "--model", name, "--save", saved)
     assert outcome.code == 0, outcome.err
-    assert type(sx.load(saved).steps[-1][1]).__name__ == MODELS[name]
+    assert type(final_step(sx.load(saved))).__name__ == families()[name].cls
 
 
 def test_max_time_and_its_note(run, banknote):
-    words = ("--max-time", "1e-9", "--set", "max_iter=100000", "--set", "tol=None")
+    words = ("--model", "perceptron", "--max-time", "1e-9", "--set", "max_iter=100000", "--set", "tol=None")
     code, out, err = run("fit", banknote, "--target", "class", *words)
     assert code == 0
     assert "max_time" in out
@@ -136,6 +139,7 @@ def test_interrupted_fit_is_scored_and_saved(run, banknote, tmp_path, monkeypatc
 
     monkeypatch.setattr(fit_module, "_fit", fit_and_press)
     words = ("--set", "max_iter=1000000000", "--set", "tol=None", "--set", "margin=1e12", "--json")
+    words += ("--model", "perceptron")
     try:
         outcome = run("fit", banknote, "--target", "class", *words, "--save", tmp_path / "m.sx")
     finally:
@@ -149,7 +153,7 @@ def test_interrupted_before_there_was_a_model(run, banknote, tmp_path, monkeypat
     def press(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_module, "read_table", press)
+    monkeypatch.setattr(fit_module, "load_labelled", press)
     outcome = run("fit", banknote, "--target", "class", "--save", tmp_path / "m.sx")
     assert outcome == (130, "", "separatrix: error: interrupted before there was a model\n")
     assert not (tmp_path / "m.sx").exists()

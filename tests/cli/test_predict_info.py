@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import separatrix as sx
-from separatrix.data.files import read_table
+from separatrix.data.files import read
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -16,7 +16,12 @@ pytestmark = pytest.mark.usefixtures("no_leftovers")
 @pytest.fixture
 def model(run, flowers, tmp_path):
     path = tmp_path / "model.sx"
-    assert run("fit", flowers, "--target", "kind", "--ignore", "id", "--save", path).code == 0
+    assert (
+        run(
+            "fit", flowers, "--target", "kind", "--ignore", "id", "--model", "perceptron", "--save", path
+        ).code
+        == 0
+    )
     return path
 
 
@@ -29,7 +34,7 @@ def test_predictions_go_to_the_screen(run, model, flowers):
     assert (code, err) == (0, "")
     header, *rows = rows_of(out)
     assert header == ["prediction"]
-    truth = read_table(flowers, "kind", ignore=["id"]).y
+    truth = read(flowers, "kind", ignore=["id"]).y
     assert np.mean(np.array(rows)[:, 0] == truth) > 0.9
 
 
@@ -48,7 +53,7 @@ def test_scores_and_output_file(run, model, flowers, tmp_path):
     assert run("predict", model, flowers, "--scores", "--output", output) == (0, "", "")
     header, *rows = rows_of(output.read_text())
     assert header == ["prediction", "score lily", "score oak, tree", "score rose"]
-    X = read_table(flowers, features=["length", "width"]).X
+    X = read(flowers, features=["length", "width"]).X
     with pytest.warns(UserWarning, match="feature names"):
         expected = sx.load(model).decision_function(X)
     np.testing.assert_array_equal(np.array([row[1:] for row in rows], dtype=float), expected)

@@ -47,7 +47,7 @@ def test_a_table_of_steps(run, tmp_path):
     assert lines[3].split()[:4] == ["1", "1", "0", "genuine"]
     assert "more steps; --steps 0 shows them all" in lines[6]
     assert lines[7].split()[:2] == ["end", "2"]
-    assert "'class', the last column" in done.stderr
+    assert "column 'class' holds the classes" in done.stderr
     assert movie.read_bytes().startswith(b"GIF8")
 
 

@@ -137,6 +137,12 @@ NB_MODULE(_hot, m) {
     bind_perceptron<double>(m, "Float64");
     bind_sgd(m);
     bind_sweep(m);
+    bind_box_dual(m);
     bind_coordinate(m);
+    bind_crammer_singer(m);
     bind_softmax_dual(m);
+    bind_neighbors(m);
+    bind_smo(m);
+    bind_strings(m);
+    bind_svmlight(m);
 }

@@ -7,12 +7,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <new>
 
 #include "links.hpp"
 #include "rows.hpp"
+#include "scratch.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -21,19 +19,6 @@ namespace {
 constexpr std::int64_t CHUNK_BYTES = 96 << 10;  // rows that stay in the second-level cache
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-
-// Scratch memory, aligned to a cache line. (std::vector would bring shared inline code into this file.)
-template <class T>
-struct Scratch {
-    T* data;
-    explicit Scratch(std::int64_t count)
-        : data(static_cast<T*>(::operator new(static_cast<std::size_t>(count ? count : 1) * sizeof(T), std::align_val_t(64)))) {
-        std::memset(static_cast<void*>(data), 0, static_cast<std::size_t>(count) * sizeof(T));
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    ~Scratch() { ::operator delete(data, std::align_val_t(64)); }
-};
 
 // Rows in the arithmetic's precision: features in whole registers, then one register, the tail, for
 // the rest, if there is one.

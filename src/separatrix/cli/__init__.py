@@ -1,4 +1,4 @@
-"""The command ``separatrix``: fit, predict and inspect models from files.
+"""The command ``separatrix``: fit, judge, compare and tune models, and predict, from files.
 
 Nothing heavy is imported before a command really runs, so that ``separatrix --help`` answers at once.
 """
@@ -26,6 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     separatrix 0.1.0
     0
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words in ([], ["--help"], ["-h"]):
+        from separatrix.cli.overview import overview
+
+        print(overview(), end="")
+        return 0
     import typer
 
     from separatrix.cli.app import app
@@ -35,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # classes live in click or inside typer depends on typer's version.
     usage_error: Any = typer.BadParameter.__mro__[2]
     try:
-        code = app(args=arguments, prog_name="separatrix", standalone_mode=False)
+        code = app(args=words, prog_name="separatrix", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except CommandError as error:
         message = str(error).replace("\n", " ")

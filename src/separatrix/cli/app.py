@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from separatrix.cli import options as o
+from separatrix.cli.families import families
+from separatrix.cli.overview import CODES, available, overview
 from separatrix.cli.screen import user_errors
+from separatrix.cli.trace import register as register_trace
 
-_CODES = (
-    "Exit codes: 0 done, 2 bad input (one message on standard error, no file half-written), "
-    "130 interrupted before there was a model."
-)
+if TYPE_CHECKING:
+    from separatrix.cli.inputs import DataOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 app = typer.Typer(
     name="separatrix",
-    add_completion=False,
     rich_markup_mode=None,  # plain help keeps the examples' lines as they are, and loads faster
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA.csv", help="Table with a header line.", show_default=False)
-]
-ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL.sx", help="File that fit wrote.", show_default=False)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
 def _show_version(asked: bool) -> None:
@@ -39,132 +35,382 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=_CODES)
+@app.callback(invoke_without_command=True, epilog=CODES)
 def start(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Linear and kernel classification: fit models, certify them, predict.
-
-    \b
-    Examples:
-      separatrix fit flowers.csv --target species --save flowers.sx --plot flowers.png
-      separatrix predict flowers.sx new.csv --output species.csv
-      separatrix info flowers.sx
-    """
+    """Linear and kernel classification: fit models, certify them, predict."""
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        print(overview(), end="")
 
 
-@app.command(epilog=_CODES)
+def _command(name: str) -> Callable[[Function], Function]:
+    """Register a command if this version has what it needs."""
+
+    def register(function: Function) -> Function:
+        return app.command(name, epilog=CODES)(function) if name in available() else function
+
+    return register
+
+
+def _data(
+    path: Path,
+    target: str | None = None,
+    ignore: list[str] | None = None,
+    categorical: list[str] | None = None,
+    missing: str = "refuse",
+    format: str | None = None,  # noqa: A002
+    delimiter: str | None = None,
+    no_header: bool = False,
+    index_base: int | None = None,
+) -> DataOptions:
+    from separatrix.cli.inputs import DataOptions
+
+    left, texts = tuple(ignore or ()), tuple(categorical or ())
+    return DataOptions(path, target, left, texts, missing, format, delimiter, not no_header, index_base)
+
+
+@_command("fit")
 def fit(
-    data: DataFile,
-    target: Annotated[
-        str, typer.Option(help="Column to predict; its values are the classes.", show_default=False)
-    ],
-    model: Annotated[str, typer.Option(help="perceptron or kernel-perceptron.")] = "perceptron",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Parameter of the model; repeatable.", show_default=False
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Column to leave out, such as an identifier; repeatable.", show_default=False
-        ),
-    ] = None,
+    data: o.DataFile,
+    target: o.Target = None,
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help=f"Family of the model: {', '.join(families())}.")
+    ] = "logistic",
+    settings: o.Settings = None,
+    ignore: o.Ignore = None,
+    categorical: o.Categorical = None,
+    missing: o.Missing = "refuse",
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out, the same share of every class; 0 for none.")
     ] = 0.25,
-    standardize: Annotated[
-        bool,
-        typer.Option(
-            "--standardize/--no-standardize", help="Scale features to mean 0 and standard deviation 1."
-        ),
-    ] = True,
-    save: Annotated[
-        Path | None, typer.Option(metavar="MODEL.sx", help="Write the fitted model.", show_default=False)
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PICTURE.png", help="Draw classes and boundary (png, svg, pdf).", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the model.")] = 0,
-    max_time: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Stop fitting after this time.", show_default=False),
-    ] = None,
-    json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    standardize: o.Standardize = None,
+    save: o.Save = None,
+    plot: o.Plot = None,
+    seed: o.Seed = 0,
+    max_time: o.MaxTime = None,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Fit a model, score it on held-out rows, print its certificate.
 
-    Ctrl-C ends the fit early; the model reached so far is scored and saved.
+    Text columns are one-hot encoded and numbers standardised as part of the saved model. Ctrl-C ends the fit
+    early; the model reached so far is scored and saved.
 
     \b
     Examples:
       separatrix fit banknote.csv --target class
-      separatrix fit banknote.csv --target class --model kernel-perceptron --set gamma=0.5
-      separatrix fit banknote.csv --target class --set margin=1.0 --set multiclass=joint \\
+      separatrix fit adult.csv --target income --missing drop --model ridge --save income.sx
+      separatrix fit banknote.csv --target class --model kernel-perceptron --set gamma=0.5 \\
           --max-time 60 --save model.sx --plot boundary.png
     """
     with user_errors("interrupted before there was a model"):
         from separatrix.cli.fit import FitRequest, run
 
+        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
         run(
             FitRequest(
-                data=data,
-                target=target,
-                model=model,
-                settings=settings or [],
-                ignore=ignore or [],
-                test_size=test_size,
-                standardize=standardize,
-                save=save,
-                plot=plot,
-                seed=seed,
-                max_time=max_time,
-                json=json,
-                quiet=quiet,
+                chosen, model, settings or [], test_size, standardize, save, plot, seed, max_time, json, quiet
             )
         )
 
 
-@app.command(epilog=_CODES)
+@_command("predict")
 def predict(
-    model: ModelFile,
-    data: DataFile,
+    model: o.ModelFile,
+    data: o.DataFile,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="OUT.csv", help="Write here instead of the screen.", show_default=False),
+        typer.Option(
+            metavar="OUT",
+            help="Write here instead of the screen: .csv, .parquet or .jsonl.",
+            show_default=False,
+        ),
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Add the decision function's values.")] = False,
-    json: AsJson = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add the probability of every class.")
+    ] = False,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
 ) -> None:
     """Predict the class of every row.
 
-    Columns are found by their names, in any order; others are ignored.
+    Columns are found by their names, in any order; others are ignored. Rows are read, predicted and written
+    block by block, so that a file may be larger than the memory.
 
     \b
     Examples:
       separatrix predict model.sx new.csv
-      separatrix predict model.sx new.csv --scores --output classes.csv
+      separatrix predict model.sx new.parquet --probabilities --output classes.parquet
+      zcat new.csv.gz | separatrix predict model.sx - --scores
     """
     with user_errors("interrupted; nothing was written"):
-        from separatrix.cli.predict import run
+        from separatrix.cli.predict import PredictRequest, run
 
-        run(model, data, output=output, scores=scores, as_json=json)
+        chosen = _data(data, format=format, delimiter=delimiter, no_header=no_header, index_base=index_base)
+        run(PredictRequest(model, chosen, output, scores, probabilities, json))
 
 
-@app.command(epilog=_CODES)
-def info(model: ModelFile, json: AsJson = False) -> None:
+@_command("evaluate")
+def evaluate(
+    model: o.ModelFile,
+    data: o.DataFile,
+    target: o.Target = None,
+    missing: o.Missing = "refuse",
+    plot: o.Plot = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="Picture: roc, precision-recall, calibration or confusion; auto: roc for two classes.",
+        ),
+    ] = "auto",
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
+) -> None:
+    """Judge a saved model on rows whose classes are known.
+
+    Prints accuracy, balanced accuracy, log-loss (if the model gives probabilities), precision and recall of
+    every class and the confusion matrix.
+
+    \b
+    Examples:
+      separatrix evaluate model.sx test.csv
+      separatrix evaluate model.sx test.csv --target income --missing drop --plot roc.png
+    """
+    with user_errors("interrupted"):
+        from separatrix.cli.evaluate import EvaluateRequest, run
+
+        chosen = _data(data, target, None, None, missing, format, delimiter, no_header, index_base)
+        run(EvaluateRequest(model, chosen, plot, kind, json))
+
+
+@_command("compare")
+def compare(
+    data: o.DataFile,
+    target: o.Target = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this family; repeatable. Default: all.", show_default=False),
+    ] = None,
+    folds: o.Folds = 5,
+    by: o.By = "accuracy",
+    ignore: o.Ignore = None,
+    categorical: o.Categorical = None,
+    missing: o.Missing = "refuse",
+    standardize: o.Standardize = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.sx", help="Fit the best on all rows and write it.", show_default=False),
+    ] = None,
+    plot: o.Plot = None,
+    seed: o.Seed = 0,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
+    ] = 2.0,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Cross-validate every family of models on the same folds.
+
+    One table: mean and standard deviation over the folds, and the time of a fit.
+
+    \b
+    Examples:
+      separatrix compare banknote.csv --target class
+      separatrix compare adult.csv --missing mean --by log-loss --save best.sx --plot families.png
+      separatrix compare banknote.csv --model logistic --model lda --folds 10
+    """
+    with user_errors("interrupted before there was a result"):
+        from separatrix.cli.compare import CompareRequest, run
+
+        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        run(
+            CompareRequest(
+                chosen, model or [], folds, by, standardize, save, plot, seed, max_time, json, quiet
+            )
+        )
+
+
+@_command("tune")
+def tune(
+    data: o.DataFile,
+    target: o.Target = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Family of the model, as in fit.")] = "logistic",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help=(
+                "Values to try: C=0.1,1,10 or C=0.001..1000; repeatable. Default: the model's main "
+                "parameters."
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Try N choices at random instead of all: between the ends on a log scale.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: o.Settings = None,
+    folds: o.Folds = 5,
+    by: o.By = "accuracy",
+    ignore: o.Ignore = None,
+    categorical: o.Categorical = None,
+    missing: o.Missing = "refuse",
+    standardize: o.Standardize = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL.sx", help="Fit the best on all rows and write it.", show_default=False),
+    ] = None,
+    plot: o.Plot = None,
+    seed: o.Seed = 0,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
+    ] = 2.0,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find good values of a model's main parameters by cross-validation.
+
+    Tries every combination of a grid, or some at random, on the same folds.
+
+    \b
+    Examples:
+      separatrix tune banknote.csv --target class
+      separatrix tune banknote.csv --model kernel-perceptron --grid gamma=0.01..10 --plot gamma.png
+      separatrix tune adult.csv --missing drop --model sgd --random 20 --save best.sx
+    """
+    with user_errors("interrupted before there was a result"):
+        from separatrix.cli.tune import TuneRequest, run
+
+        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        run(
+            TuneRequest(
+                chosen,
+                model,
+                settings or [],
+                grid or [],
+                random,
+                folds,
+                by,
+                standardize,
+                save,
+                plot,
+                seed,
+                max_time,
+                json,
+                quiet,
+            )
+        )
+
+
+@_command("plot")
+def plot(
+    model: o.ModelFile,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="Rows with their classes.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PICTURE", help="Where to draw (png, svg, pdf).")
+    ] = Path("model.png"),
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="boundary, margin, convergence, confusion, roc, precision-recall or calibration.",
+        ),
+    ] = "boundary",
+    target: o.Target = None,
+    missing: o.Missing = "refuse",
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+) -> None:
+    """Draw a saved model: boundary, margin, convergence, confusion matrix, curves.
+
+    Convergence needs the model only; the other kinds need rows with their classes.
+
+    \b
+    Examples:
+      separatrix plot model.sx banknote.csv --output boundary.png
+      separatrix plot model.sx --kind convergence --output convergence.svg
+      separatrix plot model.sx test.csv --kind roc --output roc.pdf
+    """
+    with user_errors("interrupted"):
+        from separatrix.cli.plot import PlotRequest, run
+
+        chosen = None
+        if data is not None:
+            chosen = _data(data, target, None, None, missing, format, delimiter, no_header, index_base)
+        run(PlotRequest(model, chosen, output, kind))
+
+
+register_trace(app, epilog=CODES)
+
+
+@_command("separability")
+def separability(
+    data: o.DataFile,
+    target: o.Target = None,
+    ignore: o.Ignore = None,
+    categorical: o.Categorical = None,
+    missing: o.Missing = "refuse",
+    max_time: o.MaxTime = None,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    no_header: o.NoHeader = False,
+    index_base: o.IndexBase = None,
+    json: o.AsJson = False,
+) -> None:
+    """Tell whether a hyperplane separates the classes, with a proof.
+
+    Text columns are one-hot encoded first.
+
+    \b
+    Examples:
+      separatrix separability banknote.csv --target class
+      separatrix separability banknote.csv --json
+    """
+    with user_errors("interrupted"):
+        from separatrix.cli.separability import run
+
+        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        run(chosen, max_time=max_time, as_json=json)
+
+
+@_command("info")
+def info(model: o.ModelFile, json: o.AsJson = False) -> None:
     """Show what a model file holds.
+
+    Class, steps, parameters, columns, classes, sizes, certificate and versions.
 
     \b
     Examples:
@@ -175,3 +421,27 @@ def info(model: ModelFile, json: AsJson = False) -> None:
         from separatrix.cli.info import run
 
         run(model, as_json=json)
+
+
+@_command("bench")
+def bench(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ARGUMENTS]...", help="For the benchmarks; put -- before options.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Run the benchmarks of a source checkout.
+
+    Speed against the peers, as ratios in one run.
+
+    \b
+    Examples:
+      separatrix bench
+      separatrix bench -- logistic --budget 60
+    """
+    with user_errors("interrupted"):
+        from separatrix.cli.bench import run
+
+        raise typer.Exit(run(words or []))

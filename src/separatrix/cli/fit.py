@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,25 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.cli.screen import CommandError, facts, note, print_json, table
-from separatrix.cli.settings import build_model, parse_settings
-from separatrix.data.files import Table, read_table
-from separatrix.persistence import atomic_write, save
-
-_PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+from separatrix.cli import metrics
+from separatrix.cli.families import build_model, family_of, parse_settings
+from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
+from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
+from separatrix.cli.prepare import Preparation, fit_steps, nameless, prepare, take
+from separatrix.cli.screen import CommandError, class_table, facts, note, print_json
+from separatrix.persistence import save
 
 
 @dataclass(frozen=True)
 class FitRequest:
     """What the user asked for."""
 
-    data: Path
-    target: str
+    data: DataOptions
     model: str
     settings: list[str]
-    ignore: list[str]
     test_size: float
-    standardize: bool
+    standardize: bool | None
     save: Path | None
     plot: Path | None
     seed: int
@@ -44,79 +41,60 @@ class FitRequest:
 
 def run(request: FitRequest) -> None:
     """Read, split, fit, score, save, draw, report; what can be refused is refused before the long part."""
-    _check_outputs(request)
-    settings = parse_settings(request.settings)
-    if request.max_time is not None:
-        settings.setdefault("max_time", request.max_time)
-    estimator = build_model(request.model, settings)
-    if "random_state" in estimator.get_params(deep=False) and "random_state" not in settings:
-        estimator.set_params(random_state=request.seed)  # a closed form draws nothing
-    data = read_table(request.data, request.target, ignore=request.ignore)
-    if request.plot is not None and len(data.feature_names) < 2:
-        raise CommandError(f"--plot needs two features or more, and {request.data} has one; leave --plot out")
+    _check(request)
+    estimator = build_model(request.model, parse_settings(request.settings), request.seed, request.max_time)
+    data = load_labelled(request.data)
+    if request.plot is not None:
+        _check_drawable(request, data)
     train, test = _split(data, request)
-    assert data.y is not None  # a target was asked for
-    model, notes = _fit(estimator, data.X[train], data.y[train], data.feature_names, request)
-    report = _report(request, data, train, test, estimator, model)
+    preparation = prepare(
+        data.X,
+        data.names,
+        standardize=request.standardize,
+        scale=family_of(request.model).scale,
+        impute=request.data.missing == "mean",
+    )
+    model, notes = _fit(preparation, estimator, take(data.X, train), data.y[train], data.names, request)
+    report = _report(request, data, preparation, train, test, estimator, model)
     report["notes"] = notes
     if request.save is not None:
         save(model, request.save)
     if request.plot is not None:
-        shown = test if len(test) else train
-        kind = "held-out rows" if len(test) else "rows of the fit"
-        title = f"{type(estimator).__name__}, {len(shown):,} {kind}"
-        if len(data.feature_names) > 2:
-            title += f"\na cut through {len(data.feature_names)} dimensions, rows projected onto it"
-        _draw(model, data.X[shown], data.y[shown], data.feature_names, title, request.plot)
+        _draw(model, data, test if len(test) else train, bool(len(test)), request.plot)
     if request.json:
         print_json(report)
     elif not request.quiet:
-        _print(request, report, estimator)
+        _print(request, report, data, preparation, estimator)
 
 
-def _check_outputs(request: FitRequest) -> None:
+def _check(request: FitRequest) -> None:
     if not 0.0 <= request.test_size < 1.0:
         raise CommandError(f"--test-size must be at least 0 and below 1; got {request.test_size}")
-    if not 0 <= request.seed < 2**32:
-        raise CommandError(f"--seed must be between 0 and 4294967295; got {request.seed}")
-    for option, path in (("--save", request.save), ("--plot", request.plot)):
-        if path is None:
-            continue
-        folder = path.resolve().parent
-        if not folder.is_dir():
-            raise CommandError(f"{option} {path}: there is no directory {folder}; create it first")
-        if path.is_dir() or not os.access(folder, os.W_OK):
-            raise CommandError(f"{option} {path}: cannot write there; choose another path")
-        if path.exists() and path.samefile(request.data):
-            raise CommandError(f"{option} {path}: is the data file; choose another path")
-    if request.plot is not None:
-        if request.plot.suffix.lower() not in _PICTURES:
-            raise CommandError(f"--plot {request.plot}: the name must end in one of {', '.join(_PICTURES)}")
-        if importlib.util.find_spec("matplotlib") is None:
-            raise CommandError("--plot needs matplotlib; install it with: pip install 'separatrix[plot]'")
+    check_seed(request.seed)
+    check_output("--save", request.save, request.data.path)
+    check_picture("--plot", request.plot, request.data.path)
 
 
-def _split(data: Table, request: FitRequest) -> tuple[NDArray[Any], NDArray[Any]]:
+def _check_drawable(request: FitRequest, data: Labelled) -> None:
+    if hasattr(data.X, "schema") or hasattr(data.X, "indptr"):
+        raise CommandError("--plot draws boundaries of number columns; with text or sparse data leave it out")
+    if data.features < 2:
+        path = request.data.path
+        raise CommandError(f"--plot needs two features or more, and {path} has one; leave --plot out")
+
+
+def _split(data: Labelled, request: FitRequest) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the rows to fit on and the rows held out, every class in both."""
     from sklearn.model_selection import train_test_split
 
-    assert data.y is not None
-    classes, counts = np.unique(data.y, return_counts=True)
-    place = f"{request.data}: target column {request.target!r}"
-    if len(classes) < 2:
-        raise CommandError(f"{place} holds only the class {classes[0]!s}; at least two are needed")
-    if data.y.dtype.kind == "f" and not np.all(np.equal(np.mod(classes, 1), 0)):
-        raise CommandError(
-            f"{place} holds fractions such as {classes[np.mod(classes, 1) != 0][0]}; classes are whole "
-            "numbers or text: choose another column, or turn the numbers into classes first"
-        )
     rows = np.arange(len(data.y))
     if request.test_size == 0.0:
         return rows, rows[:0]
+    classes, counts = np.unique(data.y, return_counts=True)
     if counts.min() < 2:
         raise CommandError(
-            f"{place}: class {classes[counts.argmin()]!s} has a single row, which cannot be both fitted and "
-            "held out; add rows, or use --test-size 0"
+            f"{request.data.path}: class {classes[counts.argmin()]!s} has a single row, which cannot be both "
+            "fitted and held out; add rows, or use --test-size 0"
         )
     try:
         train, test = train_test_split(
@@ -124,19 +102,20 @@ def _split(data: Table, request: FitRequest) -> tuple[NDArray[Any], NDArray[Any]
         )
     except ValueError as error:
         raise CommandError(
-            f"{request.data}: cannot hold out {request.test_size:g} of {len(rows)} rows with all "
+            f"{request.data.path}: cannot hold out {request.test_size:g} of {len(rows)} rows with all "
             f"{len(classes)} classes on both sides ({error}); change --test-size"
         ) from None
     return np.sort(train), np.sort(test)
 
 
 def _fit(
-    estimator: Any, X: NDArray[Any], y: NDArray[Any], names: list[str], request: FitRequest
+    preparation: Preparation,
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    names: list[str] | None,
+    request: FitRequest,
 ) -> tuple[Any, list[str]]:
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler() if request.standardize else None
     with (
         warnings.catch_warnings(record=True) as caught,
         contextlib.redirect_stdout(sys.stderr),  # results only on standard output, also with --set verbose=1
@@ -144,21 +123,16 @@ def _fit(
     ):
         warnings.simplefilter("always")
         try:
-            # Step by step, so that the progress bar is that of the model and not of a pipeline around it.
-            estimator.fit(X if scaler is None else scaler.fit_transform(X), y)
-        except ValueError as error:
-            raise CommandError(f"{request.model}: {error}") from None
-    # Kept with the model, so that `predict` finds the columns by name wherever they stand.
-    first = estimator if scaler is None else scaler
-    first.feature_names_in_ = np.array(names, dtype=object)
-    model = estimator if scaler is None else Pipeline([("scale", scaler), ("model", estimator)])
+            model = fit_steps(preparation.steps(), estimator, X, y, names)
+        except (ValueError, MemoryError) as error:
+            raise CommandError(f"{request.model}: {error or 'not enough memory'}") from None
     return model, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 @contextlib.contextmanager
 def _progress(estimator: Any, request: FitRequest) -> Iterator[None]:
     """Show a progress bar on standard error while a fit runs, if somebody is there to see it."""
-    if request.quiet or request.json or not sys.stderr.isatty():
+    if request.quiet or request.json or not sys.stderr.isatty() or not hasattr(estimator, "set_callbacks"):
         yield
         return
     import rich
@@ -175,19 +149,27 @@ def _progress(estimator: Any, request: FitRequest) -> Iterator[None]:
 
 
 def _report(
-    request: FitRequest, data: Table, train: NDArray[Any], test: NDArray[Any], estimator: Any, model: Any
+    request: FitRequest,
+    data: Labelled,
+    preparation: Preparation,
+    train: NDArray[Any],
+    test: NDArray[Any],
+    estimator: Any,
+    model: Any,
 ) -> dict[str, Any]:
-    assert data.y is not None
     report: dict[str, Any] = {
-        "data": str(request.data),
-        "target": request.target,
-        "features": data.feature_names,
+        "data": str(request.data.path),
+        "target": data.target,
+        "features": data.names,
+        "n_features": data.features,
         "classes": estimator.classes_,
         "rows": len(data.y),
         "rows_fitted": len(train),
         "rows_held_out": len(test),
         "seed": request.seed,
-        "standardized": request.standardize,
+        "standardized": preparation.standardize,
+        "one_hot": list(preparation.texts),
+        "imputed": preparation.impute,
         "model": type(estimator).__name__,
         "parameters": estimator.get_params(deep=False),
         "accuracy": None,
@@ -197,55 +179,32 @@ def _report(
         "picture": None if request.plot is None else str(request.plot),
     }
     if len(test):
-        truth, predicted = data.y[test], _predict(model, data.X[test])
-        report["accuracy"] = float(np.mean(truth == predicted))
-        for label in estimator.classes_:
-            found = int(np.sum((truth == label) & (predicted == label)))
-            rows, named = int(np.sum(truth == label)), int(np.sum(predicted == label))
-            report["per_class"].append(
-                {
-                    "class": label,
-                    "rows": rows,
-                    "predicted": named,
-                    "correct": found,
-                    "precision": found / named if named else None,
-                    "recall": found / rows if rows else None,
-                }
-            )
+        with nameless():
+            predicted = model.predict(take(data.X, test))
+        classes = estimator.classes_
+        truth = np.searchsorted(classes, data.y[test])
+        counts = metrics.confusion(truth, np.searchsorted(classes, predicted), len(classes))
+        report |= {"accuracy": metrics.summary(counts, None)["accuracy"]}
+        report["per_class"] = metrics.per_class(counts, classes)
     return report
 
 
-def _predict(model: Any, X: NDArray[Any]) -> NDArray[Any]:
-    with warnings.catch_warnings():
-        # The matrix has no names, but its columns come from the file in the model's order.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        predicted: NDArray[Any] = model.predict(X)
-    return predicted
-
-
-def _draw(model: Any, X: NDArray[Any], y: NDArray[Any], names: list[str], title: str, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")  # a picture goes to a file; no window system is needed
-    from matplotlib import pyplot
-    from matplotlib.figure import Figure
-
+def _draw(model: Any, data: Labelled, shown: NDArray[Any], held_out: bool, path: Path) -> None:
     from separatrix.plot import boundary
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        axes = boundary(model, X, y, names=names)
+    estimator = model.steps[-1][1] if hasattr(model, "steps") else model
+    title = f"{type(estimator).__name__}, {len(shown):,} {'held-out rows' if held_out else 'rows of the fit'}"
+    if data.features > 2:
+        title += f"\na cut through {data.features} dimensions, rows projected onto it"
+    with nameless():
+        axes = boundary(model, take(data.X, shown), data.y[shown], names=data.names)
         axes.set_title(title, fontsize="medium")
-        figure = axes.figure
-        assert isinstance(figure, Figure)  # not a part of a larger one, since no axes were handed in
-        try:
-            with atomic_write(path) as temporary:
-                figure.savefig(temporary, dpi=150, bbox_inches="tight")
-        finally:
-            pyplot.close(figure)
+        write_picture(axes, path)
 
 
-def _print(request: FitRequest, report: dict[str, Any], estimator: Any) -> None:
+def _print(
+    request: FitRequest, report: dict[str, Any], data: Labelled, preparation: Preparation, estimator: Any
+) -> None:
     for text in report["notes"]:
         note(text)
     held_out = report["rows_held_out"]
@@ -255,19 +214,15 @@ def _print(request: FitRequest, report: dict[str, Any], estimator: Any) -> None:
         if held_out
         else f"all {report['rows']:,} rows to fit, none held out"
     )
-    scaling = (
-        "features scaled to mean 0, standard deviation 1 (--no-standardize leaves them as they are)"
-        if request.standardize
-        else "features as they are (--standardize scales them)"
-    )
+    assumed = "" if data.chosen or data.names is None else " (assumed; --target names another)"
     lines = [
         (
             "data",
-            f"{request.data}: {report['rows']:,} rows, {len(report['features'])} features, "
-            f"target {request.target} with {len(report['classes'])} classes",
+            f"{request.data.path}: {report['rows']:,} rows, {data.features:,} features, "
+            f"target {data.target} with {len(report['classes'])} classes{assumed}",
         ),
         ("split", split),
-        ("scaling", scaling),
+        ("columns", preparation.sentence()),
         ("model", repr(estimator)),
     ]
     if held_out:
@@ -279,21 +234,4 @@ def _print(request: FitRequest, report: dict[str, Any], estimator: Any) -> None:
     facts(lines)
     if held_out:
         print()
-        table(
-            ("class", "rows", "predicted", "correct", "precision", "recall"),
-            [
-                (
-                    str(row["class"]),
-                    f"{row['rows']:,}",
-                    f"{row['predicted']:,}",
-                    f"{row['correct']:,}",
-                    _share(row["precision"]),
-                    _share(row["recall"]),
-                )
-                for row in report["per_class"]
-            ],
-        )
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+        class_table(report["per_class"])

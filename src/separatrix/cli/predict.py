@@ -1,73 +1,78 @@
-"""``separatrix predict``: classes, and scores if asked for, for every row of a table."""
+"""``separatrix predict``: classes, scores and probabilities for every row, block by block."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import json
 import sys
-import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.cli.screen import CommandError, note, plain, print_json
-from separatrix.data.files import read_table
+from separatrix.cli.inputs import DataOptions, model_blocks, noted
+from separatrix.cli.outputs import check_output
+from separatrix.cli.prepare import nameless
+from separatrix.cli.screen import CommandError, plain, print_json
 from separatrix.persistence import atomic_write, load
 
-
-def run(model_path: Path, data_path: Path, *, output: Path | None, scores: bool, as_json: bool) -> None:
-    """Load, read, predict, write."""
-    if output is not None and output.exists():
-        for path in (model_path, data_path):
-            if path.exists() and output.samefile(path):
-                raise CommandError(f"--output {output}: would overwrite an input file; choose another path")
-    model = load(model_path)
-    X = _features(model, data_path)
-    with warnings.catch_warnings():
-        # The matrix has no names, but its columns are already in the model's order.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        predicted = model.predict(X)
-        values = np.asarray(model.decision_function(X)) if scores else None
-    titles, columns = ["prediction"], [predicted]
-    if values is not None:
-        names = _score_names(model.classes_, values)
-        titles += names
-        columns += list(values.T) if values.ndim == 2 else [values]
-    if as_json:
-        content: dict[str, Any] = {"model": str(model_path), "data": str(data_path), "rows": len(X)}
-        content |= {"classes": model.classes_, "predictions": predicted}
-        if values is not None:
-            content |= {"score_names": titles[1:], "scores": values}
-        if output is None:
-            print_json(content)
-            return
-        with atomic_write(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            import json
-
-            json.dump(plain(content), file, ensure_ascii=False, allow_nan=False)
-        return
-    if output is None:
-        _write(sys.stdout, titles, columns)
-        sys.stdout.flush()
-        return
-    with atomic_write(output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-        _write(file, titles, columns)
+_FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
 
-def _features(model: Any, path: Path) -> NDArray[np.float64]:
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return read_table(path, features=[str(name) for name in names]).X
-    X, columns, _ = read_table(path)
-    if len(columns) != model.n_features_in_:
+@dataclass(frozen=True)
+class PredictRequest:
+    """What the user asked for."""
+
+    model: Path
+    data: DataOptions
+    output: Path | None
+    scores: bool
+    probabilities: bool
+    json: bool
+
+
+def run(request: PredictRequest) -> None:
+    """Load, then read, predict and write block by block: the file may be larger than the memory."""
+    check_output("--output", request.output, request.model, request.data.path)
+    model = load(request.model)
+    if request.scores and not hasattr(model, "decision_function"):
+        raise CommandError("--scores: this model has no decision function; use --probabilities")
+    if request.probabilities and not hasattr(model, "predict_proba"):
         raise CommandError(
-            f"{path}: the model was fitted without column names on {model.n_features_in_} features, and the "
-            f"file has {len(columns)} columns; give a file with just those columns, in the order of the fit"
+            "--probabilities: this model gives none; use --scores, or fit logistic, lda or gaussian"
         )
-    note("the model knows no column names; columns are taken in the order of the file")
-    return X
+    with noted():
+        blocks, _ = model_blocks(model, request.data, labelled=False)
+        answers = _answers(model, blocks, request)
+        if request.json:
+            _write_document(request, model, answers)
+            return
+        with _writer(request.output) as writer:
+            for titles, columns in answers:
+                writer.write(titles, columns)
+
+
+def _answers(
+    model: Any, blocks: Any, request: PredictRequest
+) -> Iterator[tuple[list[str], list[NDArray[Any]]]]:
+    """Yield titles and columns for each block of rows."""
+    for block in blocks:
+        titles = ["prediction"]
+        with nameless():
+            columns = [model.predict(block.X)]
+            if request.scores:
+                values = np.asarray(model.decision_function(block.X))
+                titles += _score_names(model.classes_, values)
+                columns += list(values.T) if values.ndim == 2 else [values]
+            if request.probabilities:
+                titles += [f"probability {label}" for label in model.classes_]
+                columns += list(model.predict_proba(block.X).T)
+        yield titles, columns
 
 
 def _score_names(classes: NDArray[Any], values: NDArray[Any]) -> list[str]:
@@ -79,7 +84,83 @@ def _score_names(classes: NDArray[Any], values: NDArray[Any]) -> list[str]:
     return [f"score {second} over {first}" for first, second in combinations(classes, 2)]
 
 
-def _write(file: IO[str], titles: list[str], columns: list[NDArray[Any]]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(titles)
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+def _write_document(request: PredictRequest, model: Any, answers: Any) -> None:
+    titles: list[str] = []
+    parts: list[list[NDArray[Any]]] = []
+    for titles, columns in answers:  # noqa: B007
+        parts.append(columns)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    content: dict[str, Any] = {"model": str(request.model), "data": str(request.data.path)}
+    content |= {"rows": len(columns[0]), "classes": model.classes_, "predictions": columns[0]}
+    for word, key in (("score", "scores"), ("probability", "probabilities")):
+        chosen = [number for number, title in enumerate(titles) if number and title.startswith(f"{word} ")]
+        if chosen:
+            table = np.column_stack([columns[number] for number in chosen])
+            content |= {f"{word}_names": [titles[number] for number in chosen]}
+            content[key] = table[:, 0] if len(chosen) == 1 else table
+    if request.output is None:
+        print_json(content)
+        return
+    with atomic_write(request.output) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        json.dump(plain(content), file, ensure_ascii=False, allow_nan=False)
+
+
+class _Writer(Protocol):
+    def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None: ...
+
+
+@contextlib.contextmanager
+def _writer(output: Path | None) -> Iterator[_Writer]:
+    if output is None:
+        yield _CsvWriter(sys.stdout)
+        sys.stdout.flush()
+        return
+    kind = _FORMATS.get(output.suffix.lower(), "csv")
+    with atomic_write(output) as temporary:
+        if kind == "parquet":
+            writer = _ParquetWriter(temporary)
+            yield writer
+            writer.close()
+            return
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            yield _CsvWriter(file) if kind == "csv" else _JsonWriter(file)
+
+
+class _CsvWriter:
+    def __init__(self, file: IO[str]) -> None:
+        self.writer, self.begun = csv.writer(file, lineterminator="\n"), False
+
+    def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None:
+        if not self.begun:
+            self.writer.writerow(titles)
+            self.begun = True
+        self.writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+
+
+class _JsonWriter:
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None:
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            record = plain(dict(zip(titles, row, strict=True)))
+            self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+class _ParquetWriter:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.writer: Any = None
+
+    def write(self, titles: list[str], columns: list[NDArray[Any]]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table([pa.array(column.tolist()) for column in columns], names=titles)
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -81,6 +81,44 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             for position, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
+
+
+def class_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print how each class fared."""
+    shares = ("precision", "recall", "f1")
+    table(
+        ("class", "rows", "predicted", "correct", *shares),
+        [
+            (
+                str(row["class"]),
+                *(f"{row[name]:,}" for name in ("rows", "predicted", "correct")),
+                *("-" if row[name] is None else f"{row[name]:.4f}" for name in shares),
+            )
+            for row in rows
+        ],
+    )
+
+
+@contextlib.contextmanager
+def progress(total: int, show: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that says what is done now, one step further each time; a bar if somebody looks."""
+    if not show or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        done = -1
+
+        def step(text: str) -> None:
+            nonlocal done
+            done += 1
+            bar.update(task, completed=done, description=text)
+
+        yield step
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 import sys
 from pathlib import Path
@@ -31,11 +30,14 @@ def register(app: typer.Typer, **settings: Any) -> None:
 
 def trace(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA.csv", help="Table with a header line.", show_default=False)
+        Path, typer.Argument(metavar="DATA", help="Table of numbers and classes.", show_default=False)
     ],
     target: Annotated[
         str | None,
-        typer.Option(help="Column to predict; the last one without it.", show_default=False),
+        typer.Option(
+            help="Column to predict; by default one called target, class, label or y, else the last.",
+            show_default=False,
+        ),
     ] = None,
     model: Annotated[
         str, typer.Option(help="perceptron, kernel-perceptron, sgd, logistic or svc.")
@@ -125,31 +127,23 @@ def _trace(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from separatrix.cli.settings import build_model, parse_settings
-    from separatrix.data.files import read_table
+    from separatrix.cli.families import build_model, parse_settings
+    from separatrix.cli.inputs import DataOptions, load_labelled
     from separatrix.traces import trace as follow
 
     estimator: Any = build_model(model, parse_settings(settings))
-    if target is None:
-        target = _last_column(data)
-        note(f"no --target given: {target!r}, the last column, holds the classes")
-    rows = read_table(data, target, ignore=ignore)
+    rows = load_labelled(DataOptions(data, target, tuple(ignore)))
+    if target is None and rows.names is not None:
+        note(f"no --target given: column {rows.target!r} holds the classes")
+    if hasattr(rows.X, "schema") or hasattr(rows.X, "indptr"):
+        raise CommandError("trace reads tables of numbers; leave text columns out with --ignore")
     if standardize:
         estimator = Pipeline([("scale", StandardScaler()), ("model", estimator)])
+    names = rows.names or [f"feature {k}" for k in range(rows.features)]
     try:
-        return follow(estimator, rows.X, rows.y, method=method), list(rows.feature_names)
+        return follow(estimator, rows.X, rows.y, method=method), names
     except (TypeError, ValueError) as error:
         raise CommandError(f"{model}: {error}") from None
-
-
-def _last_column(data: Path) -> str:
-    with open(data, encoding="utf-8-sig", newline="") as file:
-        line = file.readline()
-    delimiter = max(",;\t|", key=line.count)
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    if not names:
-        raise CommandError(f"{data}: there is no header line; name the columns, or give --target")
-    return names[-1].strip()
 
 
 def _print(found: Trace, most: int, changes: bool, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,23 @@ class Kernel(ABC):
     Kernels are values: frozen, hashable, equal when their parameters are. A new kernel is one subclass with
     its formula on blocks of samples, `__call__` and `diag`; kernels on vectors derive from `VectorKernel`,
     which prepares the blocks.
+
+    Sums, products, positive multiples and powers of kernels are kernels again, and are written so:
+    ``RBF(0.1) + 0.5 * Polynomial(3)``, ``Linear() * RBF(1.0)``, ``Linear() ** 2``.
     """
+
+    # An array times a kernel would else be an array of kernels.
+    __array_ufunc__: ClassVar[None] = None
+
+    @property
+    def samples(self) -> str:
+        """What it compares: "vectors", "texts", "matrix" (rows of a precomputed matrix) or "any"."""
+        return "any"
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether samples are rows of the kernel matrix itself."""
+        return self.samples == "matrix"
 
     @abstractmethod
     def __call__(self, A: Rows, B: Rows | None = None) -> NDArray[Any]:
@@ -31,6 +47,30 @@ class Kernel(ABC):
     def diag(self, A: Rows) -> NDArray[Any]:
         """Kernel value of each row of `A` with itself, shape (n,)."""
 
+    def __add__(self, other: Any) -> "Kernel":
+        from separatrix.kernels import _composed
+
+        return _composed.add(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __radd__(self, other: Any) -> "Kernel":
+        # sum(kernels) starts from 0.
+        return self if type(other) is int and other == 0 else NotImplemented
+
+    def __mul__(self, other: Any) -> "Kernel":
+        from separatrix.kernels import _composed
+
+        if isinstance(other, Kernel):
+            return _composed.multiply(self, other)
+        return _composed.scale(self, other) if isinstance(other, Real) else NotImplemented
+
+    def __rmul__(self, other: Any) -> "Kernel":
+        return self * other if isinstance(other, Real) else NotImplemented
+
+    def __pow__(self, exponent: Any) -> "Kernel":
+        from separatrix.kernels import _composed
+
+        return _composed.raise_to(self, exponent) if isinstance(exponent, Real) else NotImplemented
+
 
 @dataclass(frozen=True)
 class VectorKernel(Kernel):
@@ -39,6 +79,11 @@ class VectorKernel(Kernel):
     Both get blocks that are floating and two-dimensional, dense in any order or CSR. The result has the
     precision of the input: float32 stays float32, integers are computed in float64.
     """
+
+    @property
+    def samples(self) -> str:
+        """What it compares: "vectors"."""
+        return "vectors"
 
     def __call__(self, A: Rows, B: Rows | None = None) -> NDArray[Any]:
         """Kernel values between the rows of `A` (n) and of `B` (m; `A` itself if None), shape (n, m)."""
@@ -72,6 +117,11 @@ def as_rows(samples: Rows, name: str) -> Rows:
         rows = samples.tocsr()
     else:
         rows = np.asarray(samples)
+        if (text := _text_in(rows)) is not None:
+            raise TypeError(
+                f"{name} must hold real numbers, not text such as {text!r}: use a string kernel, for example "
+                "separatrix.kernels.Spectrum(3), or encode text as numbers first"
+            )
         if rows.ndim != 2:
             raise ValueError(
                 f"{name} must have two dimensions (samples, features), not {rows.ndim}; for one "
@@ -80,6 +130,14 @@ def as_rows(samples: Rows, name: str) -> Rows:
     if rows.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, not {rows.dtype}")
     return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+
+
+def _text_in(array: NDArray[Any]) -> str | None:
+    """Return some text that the array holds, shortened, or None if its first entry is none."""
+    if array.dtype.kind not in "OUS" or array.size == 0:
+        return None
+    entry = array.flat[0]
+    return str(entry)[:20] if isinstance(entry, (str, bytes)) else None
 
 
 def inner_products(A: Rows, B: Rows | None) -> NDArray[Any]:
@@ -126,3 +184,19 @@ def whole(value: Any, name: str, least: int) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
     return int(value)
+
+
+def check_finite(values: NDArray[Any], name: str, remedy: str) -> NDArray[Any]:
+    """Return kernel values, or say where one of them is no finite number and what to do about it."""
+    # One sum tells in most cases that all is well, without a temporary array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return values
+    wrong = np.argwhere(~np.isfinite(values))
+    if wrong.size == 0:
+        return values
+    row, column = (int(place) for place in wrong[0])
+    raise ValueError(
+        f"kernel {name} returned {values[row, column]} at row {row}, column {column} of a block of shape "
+        f"{values.shape}; its values must be finite: {remedy}"
+    )

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from separatrix.kernels._base import Kernel, Rows, as_rows, positive
-from separatrix.kernels._vectors import RBF, Linear, Polynomial
+from separatrix.kernels._base import Kernel, Rows, as_rows, check_finite, positive
+from separatrix.kernels._precomputed import Precomputed
+from separatrix.kernels._vectors import RBF, Linear, Polynomial, Sigmoid
 
 # Rows per call when only the diagonal of a callable kernel is wanted, and numbers per block of a variance.
 _DIAGONAL_ROWS = 32
 _BLOCK_NUMBERS = 1 << 17
 
-KERNEL_NAMES = ("linear", "poly", "rbf")
-"""Names that estimators accept for ``kernel=``."""
+KERNEL_NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "bessel", "anova")
+"""Names of kernels on vectors that estimators accept for ``kernel=``, and "precomputed" beside them."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,7 @@ class CallableKernel(Kernel):
             )
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)
-        if not np.isfinite(values).all():
-            row, column = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"kernel {self._name} returned {values[row, column]} at row {row}, column "
-                f"{column} of a block of shape {values.shape}; its values must be finite"
-            )
-        return values
+        return check_finite(values, self._name, "look for a division by 0 or an overflow in it")
 
     def diag(self, A: Rows) -> NDArray[Any]:
         """Kernel value of each row of `A` with itself, shape (n,)."""
@@ -95,16 +90,19 @@ def resolve_kernel(
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf"}, Kernel, or callable
-        A name uses `gamma`, `degree` and `coef0` as far as its formula has them. A `Kernel` carries its own
-        parameters. A callable ``(A, B) -> array`` is wrapped in `CallableKernel`.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "bessel", "anova", "precomputed"}, Kernel, \
+            or callable
+        A name uses `gamma`, `degree` and `coef0` as far as its formula has them. ``"anova"`` takes `gamma`
+        as its sigma; ``"bessel"`` takes ``sqrt(gamma)``, so that `gamma` has the unit it has in ``"rbf"``,
+        and the least order, at least 1, with which it is positive semidefinite on `X`. A `Kernel` carries
+        its own parameters. A callable ``(A, B) -> array`` is wrapped in `CallableKernel`.
     gamma : {"scale", "auto"} or positive float, default="scale"
         ``"scale"`` is ``1 / (d Var(X))`` over all entries of `X` (1 where they are all equal), ``"auto"``
         is ``1 / d``.
     degree : int, default=3
-        Power of ``"poly"``.
+        Power of ``"poly"``, ``"bessel"`` and ``"anova"``.
     coef0 : float, default=0.0
-        Constant term of ``"poly"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     X : array or CSR matrix
         The training data, read only for ``gamma="scale"`` and ``"auto"``.
     weights : array or None
@@ -128,22 +126,41 @@ def resolve_kernel(
             f"kernel must be an object, not the class {kernel.__name__}; write kernel={kernel.__name__}(...)"
         )
     if isinstance(kernel, str):
-        if kernel == "linear":
-            return Linear()
-        if kernel == "poly":
-            return Polynomial(degree=degree, gamma=resolve_gamma(gamma, X, weights), coef0=coef0)
-        if kernel == "rbf":
-            return RBF(gamma=resolve_gamma(gamma, X, weights))
-        raise ValueError(
-            f"unknown kernel {kernel!r}; choose one of {', '.join(KERNEL_NAMES)}, "
-            "a kernel object of separatrix.kernels, or a function (A, B) -> array"
-        )
+        return _named(kernel, gamma, degree, coef0, X, weights)
     if callable(kernel):
         return CallableKernel(kernel)
     raise TypeError(
         f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object of "
         f"separatrix.kernels, or a function (A, B) -> array, not {kernel!r}"
     )
+
+
+def _named(
+    name: str, gamma: Any, degree: int, coef0: float, X: Rows, weights: NDArray[Any] | None
+) -> Kernel:
+    if name == "linear":
+        return Linear()
+    if name == "precomputed":
+        return Precomputed()
+    if name not in KERNEL_NAMES:
+        raise ValueError(
+            f"unknown kernel {name!r}; choose one of {', '.join(KERNEL_NAMES)}, precomputed, "
+            "a kernel object of separatrix.kernels, for texts Spectrum(3), or a function (A, B) -> array"
+        )
+    width = resolve_gamma(gamma, X, weights)
+    if name == "poly":
+        return Polynomial(degree=degree, gamma=width, coef0=coef0)
+    if name == "rbf":
+        return RBF(gamma=width)
+    if name == "sigmoid":
+        return Sigmoid(gamma=width, coef0=coef0)
+    if name == "bessel":
+        from separatrix.kernels._bessel import Bessel
+
+        return Bessel(sigma=width**0.5, order=max(1.0, int(np.shape(X)[1]) / 2 - 1), degree=degree)
+    from separatrix.kernels._features import AnovaRBF, Laplacian
+
+    return Laplacian(gamma=width) if name == "laplacian" else AnovaRBF(sigma=width, degree=degree)
 
 
 def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> float:
@@ -166,6 +183,8 @@ def _variance(X: Rows, weights: NDArray[Any] | None) -> float:
 
     A row of weight 2 counts as that row twice.
     """
+    if weights is None and not sparse.issparse(X) and X.size <= _BLOCK_NUMBERS:
+        return float(np.var(X, dtype=np.float64)) if X.size else 0.0
     s = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     count, absent = float(s.sum()) * X.shape[1], 0.0
     if sparse.issparse(X):

@@ -82,6 +82,47 @@ class Polynomial(VectorKernel):
 
 
 @dataclass(frozen=True)
+class Sigmoid(VectorKernel):
+    """``k(x, z) = tanh(gamma x.z + coef0)``.
+
+    Not positive semidefinite in general (see `separatrix.mercer`): a support vector machine with it ends in a
+    local optimum.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the inner product, positive.
+    coef0 : float, default=0.0
+        Constant term.
+
+    Examples
+    --------
+    >>> from separatrix.kernels import Sigmoid
+    >>> Sigmoid(gamma=0.1, coef0=0.5)([[1.0, 2.0]], [[3.0, 1.0]]).round(4)
+    array([[0.7616]])
+    """
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
+        object.__setattr__(self, "coef0", finite(self.coef0, "coef0"))
+
+    def _block(self, A: Rows, B: Rows | None) -> NDArray[Any]:
+        return self._of_products(inner_products(A, B))
+
+    def _diagonal(self, A: Rows) -> NDArray[Any]:
+        return self._of_products(squared_norms(A))
+
+    def _of_products(self, products: NDArray[Any]) -> NDArray[Any]:
+        products *= self.gamma
+        products += self.coef0
+        np.tanh(products, out=products)
+        return products
+
+
+@dataclass(frozen=True)
 class RBF(VectorKernel):
     """``k(x, z) = exp(-gamma ||x - z||^2)``: the Gaussian kernel.
 

@@ -31,7 +31,7 @@ class IterativeEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[m
 
     def _observe(
         self,
-        max_iter: int,
+        max_iter: int | None,
         X: Any,
         y: Any,
         metadata: dict[str, Any],

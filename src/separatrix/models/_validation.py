@@ -9,9 +9,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
 
 
@@ -33,6 +40,10 @@ def check_samples(
     finite : bool
         Whether to look for NaN and infinity here.
     """
+    if _plain(estimator, X, reset) and (y is None or _plain_labels(X, y)):
+        if finite:
+            _check_finite(estimator, X)
+        return X, y
     arguments: dict[str, Any] = {} if y is None else {"y": y}
     try:
         checked = validate_data(
@@ -59,6 +70,77 @@ def check_samples(
     if finite:
         _check_finite(estimator, X)
     return X, y
+
+
+def check_targets(
+    estimator: Any, X: Any, y: Any, *, numeric: bool, finite: bool = True
+) -> tuple[Any, Array]:
+    """Return ``X`` as :func:`check_samples` does, and one or several columns of targets as a dense array.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose feature names and number of features are set.
+    X : array-like or sparse matrix
+        Samples.
+    y : array-like or sparse matrix of shape (n,) or (n, outputs)
+        Labels, or numbers.
+    numeric : bool
+        Whether the targets must be numbers.
+    finite : bool
+        Whether to look for NaN and infinity in ``X``.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
+    X, _ = check_samples(estimator, X, reset=True, finite=finite)
+    y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
+    check_consistent_length(X, y)
+    return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
+
+
+def _plain(estimator: Any, X: Any, reset: bool) -> bool:
+    """Return whether ``X`` is a float array that needs no more checks; its number of features is kept.
+
+    For a small fit, the general checks of scikit-learn cost more than the fit itself.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float32, np.float64) or 0 in X.shape:
+        return False
+    if reset:
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = X.shape[1]
+        return True
+    known = estimator.__dict__
+    return known.get("n_features_in_") == X.shape[1] and "feature_names_in_" not in known
+
+
+def _plain_labels(X: Array, y: Any) -> bool:
+    """Return whether ``y`` is an array of as many whole numbers as ``X`` has rows."""
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu" and y.shape[0] == X.shape[0]
+
+
+def check_texts(estimator: Any, X: Any, y: Any = None) -> tuple[Array, Any]:
+    """Return texts for a string kernel as an array of one dimension, and ``y``; there are no features."""
+    texts = as_texts(X)
+    if texts.shape[0] == 0:
+        raise ValueError(f"Found 0 sample(s), but {type(estimator).__name__} needs at least one text.")
+    for name in ("n_features_in_", "feature_names_in_"):
+        estimator.__dict__.pop(name, None)
+    if y is not None:
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(texts, y)
+    return texts, y
+
+
+def refuse_texts(estimator: Any, X: Any, kernel: Any) -> None:
+    """Refuse texts for a kernel that compares numbers."""
+    if holds_texts(X):
+        raise TypeError(
+            f"X holds texts, but kernel={kernel!r} of {type(estimator).__name__} compares numbers: use a "
+            "string kernel, for example separatrix.kernels.Spectrum(3), or turn the texts into numbers, "
+            "for example with sklearn.feature_extraction.text.TfidfVectorizer."
+        )
 
 
 def _first_text(X: Any) -> str | None:
@@ -132,7 +214,8 @@ def _shown(label: Any) -> str:
 
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
-    check_classification_targets(y)
+    if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
+        check_classification_targets(y)
     classes, numbers = np.unique(y, return_inverse=True)
     if classes.shape[0] < 2:
         raise ValueError(

@@ -10,11 +10,18 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from separatrix.data.memory import view_of
+from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.texts import TextView
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.kernels import KERNEL_NAMES, Kernel, resolve_kernel
 from separatrix.models._base import IterativeClassifier
-from separatrix.models._validation import check_samples, encode_labels, sample_weights
+from separatrix.models._validation import (
+    check_samples,
+    check_texts,
+    encode_labels,
+    refuse_texts,
+    sample_weights,
+)
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Problem
 from separatrix.solvers._loop import NoImprovement, run
@@ -29,16 +36,18 @@ class KernelPerceptron(IterativeClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly"}, Kernel or callable, default="rbf"
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "bessel", "anova"}, Kernel or callable, \
+            default="rbf"
         A name, an object of :mod:`separatrix.kernels`, or a function ``k(A, B)`` of two blocks of
-        samples that returns the matrix of their kernel values.
+        samples that returns the matrix of their kernel values. With a string kernel, samples are
+        texts.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the named kernels: "scale" is ``1/(n_features · Var(X))``, "auto"
         ``1/n_features``.
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly", "bessel" and "anova".
     coef0 : float, default=0.0
-        Constant of "poly".
+        Constant of "poly" and "sigmoid".
     fit_intercept : bool, default=True
         Whether the scores have a constant term.
     eta0 : float, default=1
@@ -160,8 +169,8 @@ class KernelPerceptron(IterativeClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples; texts for a string kernel.
         y : array-like of shape (n,)
             Labels of any kind.
         sample_weight : array-like of shape (n,) or None
@@ -172,12 +181,12 @@ class KernelPerceptron(IterativeClassifier):
         KernelPerceptron
             The fitted estimator.
         """
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = self._check(X, y, reset=True)
         classes, numbers = encode_labels(self, y)
         coding = Coding.of(self.multiclass, len(classes))
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
         self.classes_, self.multiclass_ = classes, self.multiclass
-        view = view_of(X)
+        view = self._view(X)
         self.kernel_ = resolve_kernel(
             self.kernel,
             gamma=self.gamma,
@@ -228,6 +237,25 @@ class KernelPerceptron(IterativeClassifier):
         self._warn_if_unfinished(self.tol)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
+
+    def _check(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Any, Any]:
+        kind = self.kernel.samples if isinstance(self.kernel, Kernel) else "vectors"
+        if kind == "matrix":
+            raise ValueError(
+                f"{type(self).__name__} computes its kernel values itself: kernel={self.kernel!r} is not "
+                "supported; use SVC(kernel='precomputed'), or a kernel of separatrix.kernels."
+            )
+        if kind == "texts":
+            return check_texts(self, X, y)
+        refuse_texts(self, X, self.kernel)
+        return check_samples(self, X, y, reset=reset)
+
+    def _view(self, X: Any) -> DenseView | CsrView | TextView:
+        is_text = isinstance(self.kernel, Kernel) and self.kernel.samples == "texts"
+        return TextView(X) if is_text else view_of(X)
+
+    def _new_scores(self, X: Any) -> Array:
+        return self._score_columns(self._view(self._check(X, reset=False)[0]))
 
     def _attributes(self, coding: Coding, view: Any, coef: Array, intercept: Array) -> dict[str, Any]:
         if coding.joint and coding.n_classes == 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -27,6 +28,7 @@ from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run
 
 if TYPE_CHECKING:
+    from separatrix.models._path import CPath
     from separatrix.solvers.dual_coordinate import SoftmaxDual
     from separatrix.solvers.quasi_newton import QuasiNewton
     from separatrix.solvers.working_set import WorkingSet
@@ -45,8 +47,11 @@ _SOLVERS = {
     "dual-coordinate": "dual-coordinate",
     "working-set": "working-set",
 }
-#: Features from which on sparse data with several classes are fitted in the dual.
+#: Features from which on sparse data with several classes are fitted in the dual, whatever the penalty.
 _WIDE = 4096
+#: Features, share of stored entries and C times squared length of a row between which the dual is the
+#: quicker way for sparse data: beyond, it crawls where samples outnumber features.
+_DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
 #: Entries times columns up to which a fit goes beyond the tolerance.
 _SMALL = 1 << 20
 
@@ -316,8 +321,8 @@ class LogisticRegression(LinearClassifier):
                 "the dual coordinate method needs a penalty (C < inf) and multiclass='joint': choose "
                 "solver='auto'."
             )
-        if method == "auto" and np.isfinite(C) and n_classes > 2 and self.multiclass == "joint":
-            if hasattr(X, "indptr") and X.shape[1] > _WIDE:
+        if method == "auto" and np.isfinite(C) and not apart and self.solver != "liblinear":
+            if hasattr(X, "indptr") and _dual_is_quicker(X, n_classes, C):
                 return "dual-coordinate"
         return method
 
@@ -420,6 +425,41 @@ class LogisticRegression(LinearClassifier):
         else:
             self._warn_if_unfinished(self.tol)
 
+    @classmethod
+    def path(
+        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
+    ) -> CPath:
+        """Fit for growing ``C``, each fit from the last one's solution and each certified.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+        y : array-like of shape (n,)
+            Labels.
+        Cs : sequence of float or int
+            Values of ``C``; a number means so many from 1e-4 to 1e4.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+        **parameters
+            Other parameters of the estimator.
+
+        Returns
+        -------
+        CPath
+            Weights, margin widths, objectives and certificates; ``separatrix.plot.path`` draws it.
+
+        Examples
+        --------
+        >>> import separatrix as sx
+        >>> path = sx.LogisticRegression.path([[-1.0], [0.5], [1.0]], [0, 1, 1], [0.1, 1.0, 10.0])
+        >>> path.coefs.shape, [c.status for c in path.certificates]
+        ((3, 1, 1), ['converged', 'converged', 'converged'])
+        """
+        from separatrix.models._path import c_path
+
+        return c_path(cls, X, y, Cs, sample_weight, parameters)
+
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class: softmax of the scores, σ for two classes.
 
@@ -471,3 +511,14 @@ class LogisticRegression(LinearClassifier):
             return np.asarray(log_softmax(scores, axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
+    """Return whether sparse data are better fitted in the dual."""
+    n, d = X.shape
+    if n_classes > 2 and d > _WIDE:
+        return True
+    if d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d:
+        return False
+    squares = float(np.square(X.data, dtype=np.float64).sum())
+    return bool(n <= d or C * squares <= _DUAL_STIFFNESS * n)

@@ -24,6 +24,7 @@ from separatrix.persistence._container import (
     versions,
     write_container,
 )
+from separatrix.persistence._transformer import build_transformer, describe_transformer
 from separatrix.persistence._values import decode, encode
 
 __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
@@ -31,28 +32,58 @@ __all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {
     "GaussianClassifier": "separatrix",
+    "KNeighborsClassifier": "separatrix",
+    "KNeighborsRegressor": "separatrix",
     "KernelPerceptron": "separatrix",
     "LeastSquaresClassifier": "separatrix",
     "LinearDiscriminantAnalysis": "separatrix",
+    "LinearSVC": "separatrix",
+    "LinearSVR": "separatrix",
     "LogisticRegression": "separatrix",
+    "NuSVC": "separatrix",
+    "NuSVR": "separatrix",
+    "OneClassSVM": "separatrix",
+    "OneHotEncoder": "sklearn.preprocessing",
     "Perceptron": "separatrix",
     "QuadraticDiscriminantAnalysis": "separatrix",
     "RidgeClassifier": "separatrix",
     "SGDClassifier": "separatrix",
     "SGDRegressor": "separatrix",
+    "SVC": "separatrix",
+    "SVR": "separatrix",
+    "SimpleImputer": "sklearn.impute",
     "StandardScaler": "sklearn.preprocessing",
 }
 # What a class keeps under private names and needs to learn on after loading.
 _SGD_STATE = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
+_MACHINE_STATE = ("_n_support", "_sparse", "_gamma")
+_CLASSIFIER_STATE = (*_MACHINE_STATE, "_count", "_probA", "_probB")
 _HIDDEN_STATE = {
     "GaussianClassifier": ("_state", "_unready"),
+    "KNeighborsClassifier": ("_fit_X", "_y"),
+    "KNeighborsRegressor": ("_fit_X", "_y"),
     "LinearDiscriminantAnalysis": ("_state", "_unready"),
+    "NuSVC": _CLASSIFIER_STATE,
+    "NuSVR": _MACHINE_STATE,
+    "OneClassSVM": _MACHINE_STATE,
+    "OneHotEncoder": (
+        "_infrequent_enabled",
+        "_infrequent_indices",
+        "_default_to_infrequent_mappings",
+        "_drop_idx_after_grouping",
+        "_n_features_outs",
+    ),
     "Perceptron": ("_average_state",),
     "QuadraticDiscriminantAnalysis": ("_state", "_unready"),
     "RidgeClassifier": ("_sparse_labels",),
     "SGDClassifier": _SGD_STATE,
     "SGDRegressor": _SGD_STATE,
+    "SVC": _CLASSIFIER_STATE,
+    "SVR": _MACHINE_STATE,
+    "SimpleImputer": ("_fit_dtype", "_fill_dtype"),
 }
+# What is left out: it says why a fit failed, and no prediction needs it.
+_LEFT_OUT = ("witness_",)
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
@@ -62,7 +93,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library, or a scikit-learn ``Pipeline`` of ``StandardScaler`` and one.
+        A fitted estimator of this library, or a scikit-learn ``Pipeline`` that ends in one and begins with
+        ``StandardScaler``, ``OneHotEncoder``, ``SimpleImputer`` or a ``ColumnTransformer`` of these.
     path : str or path
         The file, by custom ending in ``.sx``. An existing file is replaced only once the new one is whole.
 
@@ -142,7 +174,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _model_class(name: str) -> type[Any]:
     if name not in MODELS:
-        known = ", ".join([*MODELS, "Pipeline"])
+        known = ", ".join([*MODELS, "ColumnTransformer", "Pipeline"])
         raise ModelFileError(f"{name!r} is not a class that model files can hold ({known})")
     found: type[Any] = getattr(importlib.import_module(MODELS[name]), name)
     return found
@@ -150,6 +182,7 @@ def _model_class(name: str) -> type[Any]:
 
 def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
     from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
 
     name = type(model).__name__
     if type(model) is Pipeline:
@@ -157,6 +190,14 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
             raise ModelFileError("a Pipeline with memory or transform_input; set both to None first")
         steps = [[step, _describe_model(part, f"{key}.{step}", tensors)] for step, part in model.steps]
         return {"class": name, "steps": steps}
+    if name == "ColumnTransformer":
+        from sklearn.compose import ColumnTransformer
+
+        if type(model) is ColumnTransformer:
+            check_is_fitted(model)
+            return describe_transformer(
+                model, lambda part, step: _describe_model(part, f"{key}.{step}", tensors)
+            )
     if type(model) is not _model_class(name):
         raise ModelFileError(f"{type(model).__module__}.{name} is another class than {MODELS[name]}.{name}")
     fitted = {attribute: value for attribute, value in vars(model).items() if _is_fitted(name, attribute)}
@@ -171,7 +212,8 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
 def _is_fitted(class_name: str, attribute: str) -> bool:
     if attribute in _HIDDEN_STATE.get(class_name, ()):
         return True
-    return bool(_FITTED_NAME.fullmatch(attribute)) and not attribute.endswith("__")
+    named = bool(_FITTED_NAME.fullmatch(attribute)) and not attribute.endswith("__")
+    return named and attribute not in _LEFT_OUT
 
 
 def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tensors) -> dict[str, Any]:
@@ -189,6 +231,8 @@ def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
         from sklearn.pipeline import Pipeline
 
         return Pipeline([(str(step), _build_model(part, tensors)) for step, part in node["steps"]])
+    if node["class"] == "ColumnTransformer":
+        return build_transformer(node, lambda part: _build_model(part, tensors))
     cls = _model_class(node["class"])
     model = cls(**{name: decode(value, tensors) for name, value in node["parameters"].items()})
     for name, value in node["fitted"].items():
@@ -206,8 +250,17 @@ def _rows(array: Any, name: str) -> int:
 
 def _check_shapes(model: Any) -> None:
     """Refuse arrays that do not fit together: compiled code trusts their lengths."""
-    features = int(model.n_features_in_)
-    for name in ("coef_", "support_vectors_", "class_coef_"):
+    if hasattr(model, "_n_support"):
+        _check_machine(model)
+        return
+    if hasattr(model, "_fit_X"):
+        if not model._fit_X.shape[0] == len(model._y) == model.n_samples_fit_:
+            raise ModelFileError("_fit_X and _y differ in length")
+        return
+    # Texts have no features; string kernels check what they get themselves.
+    texts = getattr(getattr(model, "kernel_", None), "samples", "vectors") == "texts"
+    features = 0 if texts else int(model.n_features_in_)
+    for name in () if texts else ("coef_", "support_vectors_", "class_coef_"):
         # RidgeClassifier keeps the weights of two classes as one row, as scikit-learn does.
         if hasattr(model, name) and np.shape(getattr(model, name))[-1:] != (features,):
             raise ModelFileError(f"{name} does not have {features} columns")
@@ -232,6 +285,38 @@ def _check_shapes(model: Any) -> None:
         }
         if {name: np.shape(state[name]) for name in wanted} != wanted or np.size(state["clock"]) != 1:
             raise ModelFileError("_average_state does not fit the weights")
-    for name in ("mean_", "scale_", "var_"):
+    if hasattr(model, "categories_"):
+        _check_categories(model, features)
+    for name in ("mean_", "scale_", "var_", "statistics_"):
         if getattr(model, name, None) is not None and np.shape(getattr(model, name)) != (features,):
             raise ModelFileError(f"{name} does not have {features} values")
+
+
+def _check_machine(model: Any) -> None:
+    """Refuse a kernel machine whose parts contradict each other."""
+    count, samples = int(np.shape(model.support_)[0]), model.kernel_.samples
+    if np.shape(model.dual_coef_)[1] != count or int(np.sum(model._n_support)) != count:
+        raise ModelFileError("dual_coef_ and support_ differ in length")
+    vectors = model.support_vectors_
+    if samples == "matrix":
+        if count and not 0 <= int(np.min(model.support_)) <= int(np.max(model.support_)) < model.shape_fit_[0]:
+            raise ModelFileError("support_ names samples that the fit did not have")
+    elif np.shape(vectors)[0] != count:
+        raise ModelFileError("support_vectors_ and support_ differ in length")
+    elif samples != "texts" and np.ndim(vectors) == 2 and np.shape(vectors)[1] != model.n_features_in_:
+        raise ModelFileError(f"support_vectors_ does not have {model.n_features_in_} columns")
+    rows = int(np.shape(model.dual_coef_)[0])
+    pairs = getattr(model, "multiclass_", "") == "ovo" and len(model.classes_) > 2
+    if np.shape(model.intercept_) != (rows * (rows + 1) // 2 if pairs else rows,):
+        raise ModelFileError("intercept_ and dual_coef_ differ in length")
+
+
+def _check_categories(encoder: Any, features: int) -> None:
+    """Refuse an encoder whose parts contradict each other."""
+    categories, widths = encoder.categories_, encoder._n_features_outs
+    if not isinstance(categories, list) or len(categories) != features or len(widths) != features:
+        raise ModelFileError(f"categories_ does not have {features} entries")
+    # Dropped and infrequent categories make the output narrower than the categories are many.
+    for values, width in zip(categories, widths, strict=True):
+        if not isinstance(values, np.ndarray) or values.ndim != 1 or not 0 <= int(width) <= len(values):
+            raise ModelFileError("categories_ does not fit the number of columns it makes")

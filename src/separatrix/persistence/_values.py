@@ -46,6 +46,10 @@ def encode(value: Any, key: str, tensors: Tensors) -> Any:
         return str(value)
     if isinstance(value, np.generic) and value.dtype.name in _TENSOR_TYPES:
         return {"scalar": [value.dtype.name, encode(value.item(), key, tensors)]}
+    if isinstance(value, np.dtype) and value.name in _TENSOR_TYPES | {"object"}:
+        return {"dtype": value.name}
+    if isinstance(value, type) and issubclass(value, np.generic) and np.dtype(value).name in _TENSOR_TYPES:
+        return {"type": np.dtype(value).name}
     if isinstance(value, np.ndarray):
         return _encode_array(np.asarray(value), key, tensors)
     if sparse.issparse(value) and value.format == "csr":
@@ -218,6 +222,12 @@ def _decode_scalar(content: list[Any], tensors: Tensors) -> Any:
     return np.dtype(name).type(decode(value, tensors))
 
 
+def _decode_dtype(name: str, tensors: Tensors) -> np.dtype[Any]:
+    if name not in _TENSOR_TYPES | {"object"}:
+        raise ModelFileError(f"it names the unknown type {name!r}")
+    return np.dtype(name)
+
+
 _DECODERS: dict[str, Any] = {
     "float": lambda text, tensors: float(text),
     "tuple": lambda items, tensors: tuple(decode(items, tensors)),
@@ -225,6 +235,8 @@ _DECODERS: dict[str, Any] = {
     "pairs": lambda items, tensors: {decode(k, tensors): decode(item, tensors) for k, item in items},
     "table": _decode_table,
     "scalar": _decode_scalar,
+    "dtype": _decode_dtype,
+    "type": lambda name, tensors: _decode_dtype(name, tensors).type,
     "tensor": lambda key, tensors: tensors[key],
     "transposed": lambda key, tensors: tensors[key].T,
     "strings": _decode_strings,

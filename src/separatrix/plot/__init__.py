@@ -19,6 +19,7 @@ from separatrix.plot._curves import PrecisionRecallDisplay, RocCurveDisplay, pre
 from separatrix.plot._kernel_matrix import KernelMatrixDisplay, kernel_matrix
 from separatrix.plot._losses import losses
 from separatrix.plot._margin import MarginDisplay, margin
+from separatrix.plot._path import path
 from separatrix.plot._tube import TubeDisplay, tube
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "kernel_matrix",
     "losses",
     "margin",
+    "path",
     "precision_recall",
     "roc",
     "tube",

@@ -8,6 +8,7 @@ import numpy as np
 
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem
+from separatrix.solvers._hinge_terms import SquaredHingeTerms
 from separatrix.solvers._logit import BinaryTerms, SoftmaxTerms, Terms, best_intercept
 from separatrix.solvers._loop import Control
 from separatrix.solvers._model_columns import ColumnModel, Packed
@@ -33,9 +34,8 @@ def parts_of(problem: Problem, l1: float, l2: float, coef: Array, intercept: Arr
     s = np.ones(n) if problem.weights is None else np.asarray(problem.weights, dtype=np.float64)
     shared = _Data(problem.view, s, problem.fit_intercept)
     if not problem.joint:
-        columns = [
-            (np.array([k]), BinaryTerms(problem.codes[problem.classes, k], s)) for k in range(problem.columns)
-        ]
+        kind = SquaredHingeTerms if problem.loss.name == "squared_hinge" else BinaryTerms
+        columns = [(np.array([k]), kind(problem.codes[problem.classes, k], s)) for k in range(problem.columns)]
         return [
             Part(shared, terms, own, l1, l2, coef, intercept, problem.fit_intercept) for own, terms in columns
         ]

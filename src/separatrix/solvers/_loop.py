@@ -154,7 +154,7 @@ def run(
     solver: Solver,
     rule: StopRule,
     *,
-    max_iter: int,
+    max_iter: float,
     max_time: float | None = None,
     verbose: int = 0,
     name: str = "fit",
@@ -170,7 +170,7 @@ def run(
         What takes the steps.
     rule : StopRule
         When the tolerance is reached.
-    max_iter : int
+    max_iter : int or inf
         Most iterations.
     max_time : float or None
         Most seconds.
@@ -226,7 +226,7 @@ def _status(step: Step, rule: StopRule, control: Control, stop: bool) -> str | N
     return "interrupted" if stop else control.reason()
 
 
-def _line(name: str, outcome: Outcome, max_iter: int, max_time: float | None) -> str:
+def _line(name: str, outcome: Outcome, max_iter: float, max_time: float | None) -> str:
     record = outcome.history[-1]
     seconds = record["seconds"]
     rate = outcome.iterations / seconds if seconds > 0 else float("inf")
@@ -238,4 +238,7 @@ def _line(name: str, outcome: Outcome, max_iter: int, max_time: float | None) ->
         for key, value in record.items()
         if key not in ("iteration", "seconds") and value is not None
     )
-    return f"{name} {outcome.iterations}/{max_iter}: {shown}; {rate:.3g}/s, at most {left:.3g} s left"
+    of, ahead = (f"/{max_iter}" if max_iter < float("inf") else ""), ""
+    if left < float("inf"):
+        ahead = f", at most {left:.3g} s left"
+    return f"{name} {outcome.iterations}{of}: {shown}; {rate:.3g}/s{ahead}"

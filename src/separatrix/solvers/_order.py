@@ -10,11 +10,14 @@ from all over the memory would make every visit wait for it.
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.texts import TextView
 from separatrix.data.view import Array, DataView
 
 #: Data up to this size are visited in an order that depends on their content only.
@@ -43,7 +46,7 @@ class Visits:
 
     def __init__(
         self,
-        view: DenseView | CsrView,
+        view: DenseView | CsrView | TextView,
         classes: Array,
         weights: Array | None,
         *,
@@ -82,7 +85,7 @@ class Visits:
                 self._samples, self.order, self._block, self._streams, self._state
             )
 
-    def _order_by_content(self, view: DenseView | CsrView, classes: Array, merge: bool) -> None:
+    def _order_by_content(self, view: DataView, classes: Array, merge: bool) -> None:
         hashes = row_hashes(view)[self.order]
         by_hash = np.argsort(hashes, kind="stable")
         samples, sorted_hashes = self.order[by_hash], hashes[by_hash]
@@ -108,10 +111,17 @@ def row_hashes(view: DataView) -> Array:
     hashes = np.empty(view.shape[0], dtype=np.uint64)
     for rows, block in view.blocks():
         out = hashes[rows]
-        if sparse.issparse(block):
+        if isinstance(view, TextView):
+            out[:] = [_text_hash(text) for text in block]
+        elif sparse.issparse(block):
             values = np.ascontiguousarray(block.data, dtype=np.float64)
             places = (block.indices.astype(np.int64, copy=False), block.indptr.astype(np.int64, copy=False))
             _hot.hash_rows(values, *places, out)
         else:
             _hot.hash_rows(np.ascontiguousarray(block, dtype=np.float64), out)
     return hashes
+
+
+def _text_hash(text: str) -> int:
+    """Return a hash that, unlike Python's own, is the same in every process."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

@@ -201,11 +201,13 @@ class FromRows(Curvature):
         view = self.rows.view if view is None else view
         return bordered_grams(view, weights, self.mean, free, self.dtype)
 
-    def _corrections(self, blocks: list[Array], point: Point) -> tuple[Array, Array] | None:
+    def _corrections(
+        self, blocks: list[Array], point: Point, scales: Array | float = 1.0
+    ) -> tuple[Array, Array] | None:
         """Return factors for the model's rows and columns, and what to add to its diagonal.
 
-        ``blocks`` are the model's diagonal blocks. A feature that hardly varies in the sample is not
-        known from it: its factor is 0.
+        ``blocks`` times ``scales`` are the model's diagonal blocks, one for all or one for each column. A
+        feature that hardly varies in the sample is not known from it: its factor is 0.
         """
         if not self.partial:
             return None
@@ -213,6 +215,7 @@ class FromRows(Curvature):
         varying = own.copy()
         for row, block in zip(varying, blocks, strict=True):
             row[:-1] -= np.square(block[:-1, -1]) / max(float(block[-1, -1]), 1e-300)
+        own, varying = own * scales, varying * scales
         true = diagonal(self.target, point, self.mean)
         known = varying > 1e-3 * true
         factors = np.zeros_like(own)
@@ -274,7 +277,7 @@ class Shared(FromRows):
         every = np.arange(d)
         bordered = self._grams(mean[:, None] / total)[0]
         gram = np.ascontiguousarray(bordered[:d, :d])
-        corrections = self._corrections([bordered * one for one in np.diag(bend)], point)
+        corrections = self._corrections([bordered], point, np.diag(bend)[:, None])
         if corrections is not None:
             factors, missing = (c[:, :d].mean(axis=0) for c in corrections)
             gram *= factors[:, None] * factors[None, :]

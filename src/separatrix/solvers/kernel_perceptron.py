@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.texts import TextView
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel
 from separatrix.problem import Problem, Result
@@ -87,7 +88,7 @@ class KernelPerceptronSolver:
         self.problem, self.eta, self.margin, self.keep = problem, eta, margin, keep
         self.kernel_rows = KernelRows(problem, cache_bytes)
         n, P = problem.view.shape[0], problem.columns
-        if not isinstance(problem.view, DenseView | CsrView):
+        if not isinstance(problem.view, DenseView | CsrView | TextView):
             raise TypeError(f"the kernel perceptron needs data in memory, not {type(problem.view).__name__}.")
         self.visits = Visits(problem.view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
         self.coef, self.intercept = np.zeros((P, n)), np.zeros(P)

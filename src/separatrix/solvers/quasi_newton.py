@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Bytes that the pairs of limited-memory BFGS may take.
 _MEMORY_BYTES = 128 << 20
+#: d³ against this many times the entries times columns: some thirty sweeps cost as much as one factor.
+_SWEEPS_SAVED = 1000.0
 #: Most features of a Gram matrix.
 _MOST_FEATURES = 4096
 #: Relative size of rounding errors in single precision sweeps: nearer than that, work in double.
@@ -123,7 +125,8 @@ class QuasiNewton:
         exact = n * elements**2 * (P * (P + 1) / 2 if coupled else P)
         if method == "auto" and size <= 1500 and exact + size**3 / 3 <= max(2e7, 24.0 * n * elements * P):
             return "newton"
-        return "diagonal" if d > _MOST_FEATURES else "blocks"
+        # Factors of a matrix must cost no more than the sweeps that they may save.
+        return "diagonal" if d > _MOST_FEATURES or d**3 > _SWEEPS_SAVED * n * elements * P else "blocks"
 
     def _stages(self) -> list[SmoothObjective]:
         """Return the objective on growing samples of the rows, at last on all of them.
@@ -307,7 +310,7 @@ class _Descent:
         n, d = objective.view.shape
         self.single = n * d > _SMALL
         self.point = self._at(coef, intercept)
-        self.gains = [np.inf, np.inf]
+        self.gains = [np.inf, np.inf, np.inf]
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]

@@ -1,9 +1,9 @@
-r"""Working sets and proximal Newton steps for L1 and elastic-net penalised logistic regression.
+r"""Working sets and proximal Newton steps for L1 and elastic-net penalised losses.
 
     min_{W,b}  P(W, b) = Σ_i s_i ℓ(W x_i + b, c_i) + λ₁ ‖W‖₁ + (λ₂/2) ‖W‖²      (intercept b free)
 
-with ``ℓ`` the softmax cross-entropy of all columns (joint) or the logistic loss of each column for
-itself. Optimal are weights with ``G_kj + λ₂ W_kj ∈ −λ₁ ∂|W_kj|`` for the loss's gradient ``G``, and an
+with ``ℓ`` the softmax cross-entropy of all columns (joint), or the logistic or squared hinge loss of each column
+for itself. Optimal are weights with ``G_kj + λ₂ W_kj ∈ −λ₁ ∂|W_kj|`` for the loss's gradient ``G``, and an
 intercept with gradient 0. Every dual point ``θ`` with ``Σ_i θ_i = 0`` gives a lower bound,
 
     D(θ) = −Σ_i s_i ℓ*(−θ_i/s_i) − Σ_kj r*((Xᵀθ)_jk),   r*(v) = max(|v| − λ₁, 0)² / (2 λ₂),
@@ -44,7 +44,7 @@ class WorkingSet:
     Parameters
     ----------
     problem : Problem
-        Samples, codes and weights; its loss must be logistic.
+        Samples, codes and weights; its loss must be logistic or the squared hinge.
     l1, l2 : float
         The factors λ₁ > 0 and λ₂ ≥ 0 of the penalty beside the *sum* of the losses.
     coef, intercept : ndarray of shape (columns, n_features), (columns,)
@@ -82,8 +82,10 @@ class WorkingSet:
         tol: float,
         unit: float = 1.0,
     ) -> None:
-        if problem.loss.name != "logistic" or problem.kernel is not None:
-            raise ValueError("The working-set solver needs the logistic loss and no kernel.")
+        if problem.loss.name not in ("logistic", "squared_hinge") or problem.kernel is not None:
+            raise ValueError("The working-set solver needs the logistic or squared hinge loss and no kernel.")
+        if problem.joint and problem.loss.name != "logistic":
+            raise ValueError("Only the logistic loss has a joint form in the working-set solver.")
         if not (0 <= l1 < np.inf and 0 <= l2 < np.inf and l1 + l2 > 0):
             raise ValueError(f"l1 and l2 must be finite, at least 0, and not both 0; got {l1!r}, {l2!r}.")
         self.problem, self.l1, self.l2, self.tol = problem, float(l1), float(l2), float(tol)

@@ -6,8 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from separatrix.data import files
-from separatrix.data.files import DataFileError, read_table
+from separatrix.data.files import DataFileError, _columns, _csv, read
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def write(tmp_path):
     ids=["commas", "semicolons", "tabs", "byte order mark", "quotes", "blank lines"],
 )
 def test_the_same_table_in_many_dresses(write, content):
-    X, names, y = read_table(write(content), "y")
+    X, names, y = read(write(content), "y")
     np.testing.assert_array_equal(X, [[1.0, 2.0], [3.0, 4.0]])
     assert X.dtype == np.float64
     assert X.flags.c_contiguous
@@ -43,7 +42,7 @@ def test_the_same_table_in_many_dresses(write, content):
 
 def test_compressed(write):
     path = write(gzip.compress(b"a,y\n1.5,u\n2,v\n"), "data.csv.gz")
-    assert read_table(path, "y").X.tolist() == [[1.5], [2.0]]
+    assert read(path, "y").X.tolist() == [[1.5], [2.0]]
 
 
 @pytest.mark.parametrize(
@@ -61,24 +60,24 @@ def test_compressed(write):
     ids=["integers", "floats", "mixed", "words", "quoted mark", "large", "infinite", "long text"],
 )
 def test_targets_are_numbers_or_text(write, monkeypatch, labels, expected, kind):
-    monkeypatch.setattr(files, "_LARGEST_TEXT_ARRAY", 1000)
-    y = read_table(write("a,y\n" + "".join(f"1,{label}\n" for label in labels)), "y").y
+    monkeypatch.setattr(_columns, "_LARGEST_TEXT_ARRAY", 1000)
+    y = read(write("a,y\n" + "".join(f"1,{label}\n" for label in labels)), "y").y
     assert y.tolist() == expected
     assert y.dtype.kind == kind
 
 
 def test_columns_can_be_chosen_and_ignored(write):
     path = write("id,b,a,note\nx,1,2,hello\ny,3,4,\n")
-    assert read_table(path, features=["a", "b"]).X.tolist() == [[2.0, 1.0], [4.0, 3.0]]
-    X, names, y = read_table(path, None, ignore=["id", "note"])
+    assert read(path, features=["a", "b"]).X.tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    X, names, y = read(path, None, ignore=["id", "note"])
     assert (X.tolist(), names, y) == ([[1.0, 2.0], [3.0, 4.0]], ["b", "a"], None)
 
 
 def test_many_blocks_make_one_table(write, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(_csv, "_BLOCK_BYTES", 500)
     numbers = np.random.default_rng(0).normal(size=(1000, 3))
     lines = "".join(",".join(repr(float(number)) for number in row) + ',"a\nb"\n' for row in numbers)
-    X, _, y = read_table(write("p,q,r,y\n" + lines), "y")
+    X, _, y = read(write("p,q,r,y\n" + lines), "y")
     np.testing.assert_array_equal(X, numbers)  # to the last bit
     assert y.tolist() == ["a\nb"] * 1000
 
@@ -93,8 +92,8 @@ def test_many_blocks_make_one_table(write, monkeypatch):
         (b"1,2\n3,4\n", ["no target column 'y'", "looks like data"]),
         (b"a,Y\n1,2\n", ["did you mean 'Y'?"]),
         (b",y\n0,u\n", ["column 1 has no name"]),
-        (b"a,y\n1,u\nw,v\n", ["data row 2 (line 3 of the file)", "column 'a'", "'w' is not a number"]),
-        (b'a,n,y\n1,1,"u\nu"\n\n1_0,1,v\n', ["data row 2 (line 5 of the file)", "'1_0'"]),
+        (b"a,y\n1,u\nw,v\n3,u\n", ["data row 2 (line 3 of the file)", "column 'a'", "'w' is not a number"]),
+        (b'a,n,y\n1,1,"u\nu"\n\n1_0,1,v\n3,1,v\n', ["data row 2 (line 5 of the file)", "'1_0'"]),
         (b"a,y\n1,u\nNaN,v\n,v\n", ["2 missing values", "data row 2 (line 3"]),
         (b"a,y\n1,\n2,v\n", ["1 missing value,", "data row 1 (line 2", "column 'y'"]),
         (b'a,y\n1,""\n2,v\n', ["1 missing value,", "column 'y'"]),
@@ -107,7 +106,7 @@ def test_many_blocks_make_one_table(write, monkeypatch):
 def test_bad_files(write, content, parts):
     path = write(content)
     with pytest.raises(DataFileError) as caught:
-        read_table(path, "y")
+        read(path, "y")
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     for part in parts:
@@ -116,11 +115,11 @@ def test_bad_files(write, content, parts):
 
 def test_bad_paths(tmp_path, write):
     with pytest.raises(DataFileError, match="no such file"):
-        read_table(tmp_path / "none.csv")
+        read(tmp_path / "none.csv")
     with pytest.raises(DataFileError, match="directory"):
-        read_table(tmp_path)
+        read(tmp_path)
     with pytest.raises(DataFileError, match="cannot read"):
-        read_table(write(b"this is not gzip", "data.csv.gz"))
+        read(write(b"this is not gzip", "data.csv.gz"))
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the administrator may read everything")
@@ -128,4 +127,4 @@ def test_unreadable(write):
     path = write("a,y\n1,2\n")
     path.chmod(0)
     with pytest.raises(DataFileError, match="cannot read"):
-        read_table(path)
+        read(path)

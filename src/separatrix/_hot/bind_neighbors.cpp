@@ -1,0 +1,106 @@
+// Binds the nearest neighbours' loops to Python. Python has checked every argument before it comes here.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bind_rows.hpp"
+#include "neighbors_kernels.hpp"
+
+using namespace separatrix;
+
+namespace {
+
+template <class T>
+using Flat = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+const NeighborSet& kernel_set() {
+#if defined(SEPARATRIX_X86_SETS)
+    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::neighbor_set();
+    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::neighbor_set();
+#endif
+    return baseline::neighbor_set();
+}
+
+template <class T>
+T* data_of(const std::optional<Flat<T>>& array) { return array ? array->data() : nullptr; }
+
+template <class T>
+void bind_dense(nb::class_<Nearest>& c) {
+    c.def("add_dense",
+          [](Nearest& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, std::int64_t first,
+             const std::optional<Flat<const float>>& panels, const std::optional<Flat<const float>>& halves) {
+              const auto rows = dense_rows(X);
+              const auto count = static_cast<std::int64_t>(X.shape(0));
+              const float *p = data_of(panels), *h = data_of(halves);
+              nb::gil_scoped_release release;
+              kernel_set().of(rows).nearest(rows, count, first, p, h, state);
+          },
+          "X"_a, "first"_a, "panels"_a.none(), "halves"_a.none());
+}
+
+template <class T, class Index>
+void bind_csr(nb::class_<Nearest>& c) {
+    c.def("add_csr",
+          [](Nearest& state, const Flat<const T>& data, const Flat<const Index>& indices,
+             const Flat<const Index>& indptr, std::int64_t first, const Flat<const float>& values,
+             const Flat<const float>& halves,
+             const Flat<const double>& q_data, const Flat<const std::int64_t>& q_indices,
+             const Flat<const std::int64_t>& q_indptr, std::int64_t features) {
+              const CsrArray<T, Index> rows{data.data(), indices.data(), indptr.data(), features};
+              const auto count = static_cast<std::int64_t>(indptr.shape(0)) - 1;
+              state.sparse = {q_data.data(), q_indices.data(), q_indptr.data(), features};
+              const float *z = values.data(), *h = halves.data();
+              nb::gil_scoped_release release;
+              std::int64_t most = 0;
+              for (std::int64_t i = 0; i < state.count; i += CSR_TILE)
+                  most = std::max(most, state.sparse.indptr[std::min(i + CSR_TILE, state.count)] - state.sparse.indptr[i]);
+              std::vector<std::int32_t> slots(static_cast<std::size_t>(features));
+              std::vector<float> table(static_cast<std::size_t>((most + 1) * CSR_TILE));
+              kernel_set().of(rows).nearest(rows, count, first, z, h, state, slots.data(), table.data());
+          });
+}
+
+}  // namespace
+
+namespace separatrix {
+
+void bind_neighbors(nb::module_& m) {
+    nb::class_<Nearest> c(m, "Nearest");
+    c.def(
+        "__init__",
+        [](Nearest* self, const Flat<double>& distance, const Flat<std::int64_t>& index, bool cosine,
+           const std::optional<Flat<const double>>& dense,
+           const std::optional<Flat<const float>>& reduced, const std::optional<Flat<const double>>& room,
+           double grow, double slack) {
+            new (self) Nearest{
+                .distance = distance.data(),
+                .index = index.data(),
+                .count = static_cast<std::int64_t>(distance.shape(0)),
+                .k = static_cast<std::int64_t>(distance.shape(1)),
+                .cosine = cosine,
+                .dense = data_of(dense),
+                .sparse = {},
+                .reduced = data_of(reduced),
+                .width = reduced && reduced->ndim() == 2 ? static_cast<std::int64_t>(reduced->shape(1)) : 0,
+                .room = data_of(room),
+                .grow = grow,
+                .slack = slack,
+            };
+        },
+        nb::kw_only(), "distance"_a, "index"_a, "cosine"_a, "dense"_a.none(),
+        "reduced"_a.none(), "room"_a.none(), "grow"_a, "slack"_a);
+    bind_dense<float>(c);
+    bind_dense<double>(c);
+    bind_csr<float, std::int32_t>(c);
+    bind_csr<float, std::int64_t>(c);
+    bind_csr<double, std::int32_t>(c);
+    bind_csr<double, std::int64_t>(c);
+    c.def("add_distances", [](Nearest& state, const Flat<const double>& distances, std::int64_t first) {
+        const auto rows = static_cast<std::int64_t>(distances.shape(1));
+        const double* D = distances.data();
+        nb::gil_scoped_release release;
+        kernel_set().keep(D, rows, first, state);
+    }, "distances"_a, "first"_a);
+}
+
+}  // namespace separatrix

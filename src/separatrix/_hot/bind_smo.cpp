@@ -1,0 +1,282 @@
+// Binds kernel panels and SMO to Python, and owns their memory. Python has checked every argument before.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bindings.hpp"
+#include "kernels.hpp"
+#include "smo_state.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace separatrix;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+using Rows = Array<const std::int64_t>;
+
+template <class T>
+const SmoKernels<T>& kernels() {
+    const auto set = []() -> const SmoSet& {
+#if defined(SEPARATRIX_X86_SETS)
+        if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::smo_set();
+        if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::smo_set();
+#endif
+        return baseline::smo_set();
+    };
+    if constexpr (std::is_same_v<T, float>) return set().single_precision;
+    else return set().double_precision;
+}
+
+template <class T>
+struct Aligned {
+    T* data;
+    explicit Aligned(std::int64_t count)
+        : data(static_cast<T*>(::operator new(sizeof(T) * static_cast<std::size_t>(count ? count : 1), std::align_val_t(64)))) {}
+    Aligned(const Aligned&) = delete;
+    Aligned& operator=(const Aligned&) = delete;
+    ~Aligned() { ::operator delete(data, std::align_val_t(64)); }
+};
+
+// Panels with their memory. The loops are those chosen when they were made: the width belongs to them.
+template <class T>
+struct Panels {
+    const SmoKernels<T>& loops;
+    PanelData<T> view;
+    double scale;
+    Aligned<T> data, half;
+
+    Panels(const SmoKernels<T>& of, const PanelData<T>& like, std::int64_t n, double factor)
+        : loops(of), view(like), scale(factor), data(padded(n) * like.d), half(padded(n)) {
+        view.n = n;
+        view.width = of.width;
+        view.data = data.data;
+        view.half = half.data;
+        if (!n) return;
+        // Samples that do not exist are zeros.
+        const std::int64_t last = (view.panels() - 1) * view.width;
+        std::memset(static_cast<void*>(view.data + last * view.d), 0, sizeof(T) * static_cast<std::size_t>(view.width * view.d));
+        std::memset(static_cast<void*>(view.half + last), 0, sizeof(T) * static_cast<std::size_t>(view.width));
+    }
+    std::int64_t padded(std::int64_t n) const { return (n + loops.width - 1) / loops.width * loops.width; }
+    T* at(std::int64_t i) { return view.data + i / view.width * view.width * view.d + i % view.width; }
+};
+
+// Samples first, first + 1, … become (x − shift) · scale.
+template <class T, class Data>
+void fill_dense(Panels<T>& panels, const Matrix<const Data>& X, std::int64_t first,
+                const std::optional<Array<const double>>& shift) {
+    const std::int64_t d = panels.view.d, width = panels.view.width;
+    const double* m = shift ? shift->data() : nullptr;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(X.shape(0)); ++i) {
+        const Data* x = X.data() + i * X.stride(0);
+        const std::int64_t step = X.stride(1);
+        T* to = panels.at(first + i);
+        for (std::int64_t j = 0; j < d; ++j)
+            to[j * width] = static_cast<T>((static_cast<double>(x[j * step]) - (m ? m[j] : 0.0)) * panels.scale);
+    }
+}
+
+template <class T, class Data, class Index>
+void fill_csr(Panels<T>& panels, const Array<const Data>& data, const Array<const Index>& indices,
+              const Array<const Index>& indptr, std::int64_t first, const std::optional<Array<const double>>& shift) {
+    const std::int64_t d = panels.view.d, width = panels.view.width;
+    const double* m = shift ? shift->data() : nullptr;
+    for (std::int64_t i = 0; i + 1 < static_cast<std::int64_t>(indptr.shape(0)); ++i) {
+        T* to = panels.at(first + i);
+        for (std::int64_t j = 0; j < d; ++j) to[j * width] = static_cast<T>(m ? -m[j] * panels.scale : 0.0);
+        for (std::int64_t p = indptr.data()[i]; p < indptr.data()[i + 1]; ++p)
+            to[indices.data()[p] * width] += static_cast<T>(static_cast<double>(data.data()[p]) * panels.scale);
+    }
+}
+
+// One problem with its rows and the memory of the loop.
+template <class T>
+struct Smo {
+    const SmoKernels<T>& loops;
+    SmoState<T> state{};
+    std::vector<float> up, low;
+    std::vector<T> diagonal;
+    std::vector<T*> rows;
+    std::vector<std::int64_t> used;
+    std::vector<std::unique_ptr<Aligned<T>>> memory;
+    std::int64_t capacity, row_size, next = 0;
+    std::atomic<bool> busy{false};
+
+    explicit Smo(const SmoKernels<T>& of) : loops(of) {}
+
+    // Memory for one more row: new, or that of the row that was not used for the longest time.
+    static T* fresh(SmoState<T>& s, std::int64_t) {
+        Smo& self = *static_cast<Smo*>(s.owner);
+        constexpr std::int64_t CHUNK = 8;
+        if (self.next < self.capacity) {
+            if (self.next % CHUNK == 0) self.memory.push_back(std::make_unique<Aligned<T>>(CHUNK * self.row_size));
+            return self.memory.back()->data + self.next++ % CHUNK * self.row_size;
+        }
+        std::int64_t oldest = -1;
+        for (std::int64_t p = 0; p < s.points; ++p)
+            if (self.rows[static_cast<std::size_t>(p)] &&
+                (oldest < 0 || self.used[static_cast<std::size_t>(p)] < self.used[static_cast<std::size_t>(oldest)]))
+                oldest = p;
+        T* row = self.rows[static_cast<std::size_t>(oldest)];
+        self.rows[static_cast<std::size_t>(oldest)] = nullptr;
+        return row;
+    }
+    void release() {
+        if (!state.panels) return;
+        memory.clear();
+        next = 0;
+        std::fill(rows.begin(), rows.end(), nullptr);
+    }
+};
+
+// Features from which reading the panels costs more than rows that turn out not to be needed.
+constexpr std::int64_t GROUP_FEATURES = 64;
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class T>
+void bind_precision(nb::module_& m, const std::string& suffix) {
+    using P = Panels<T>;
+    using S = Smo<T>;
+    nb::class_<P> panels(m, ("KernelPanels" + suffix).c_str());
+    panels.def(
+        "__init__",
+        [](P* self, int formula, int degree, double coef0, double scale, bool sparse, std::int64_t n, std::int64_t d) {
+            const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), sparse, n, d, 0,
+                                    nullptr, nullptr};
+            new (self) P(kernels<T>(), like, n, scale);
+        },
+        nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "sparse"_a, "n"_a, "d"_a);
+    panels.def_prop_ro("width", [](const P& self) { return self.view.width; });
+    panels.def_prop_ro("mean_half", [](const P& self) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < self.view.n; ++i) sum += static_cast<double>(self.view.half[i]);
+        return self.view.n ? sum / static_cast<double>(self.view.n) : 0.0;
+    });
+    const auto def_dense = [&]<class Data>(Data) {
+        panels.def("fill_dense", fill_dense<T, Data>, "X"_a, "first"_a, "shift"_a.none(),
+                   nb::call_guard<nb::gil_scoped_release>());
+        const auto def_csr = [&]<class Index>(Index) {
+            panels.def("fill_csr", fill_csr<T, Data, Index>, "data"_a, "indices"_a, "indptr"_a, "first"_a,
+                       "shift"_a.none(), nb::call_guard<nb::gil_scoped_release>());
+        };
+        def_csr(std::int32_t{});
+        def_csr(std::int64_t{});
+    };
+    def_dense(float{});
+    def_dense(double{});
+    panels.def("finish", [](P& self) { self.loops.finish(self.view); }, nb::call_guard<nb::gil_scoped_release>());
+    panels.def("take", [](const P& self, const Rows& rows) {
+        auto taken = std::make_unique<P>(self.loops, self.view, static_cast<std::int64_t>(rows.shape(0)), self.scale);
+        nb::gil_scoped_release release;
+        self.loops.take(self.view, rows.data(), taken->view);
+        return taken.release();
+    }, nb::rv_policy::take_ownership);
+    // Values between rows of `left` and all samples of these panels.
+    panels.def("block", [](const P& self, const P& left, const Rows& rows, const Matrix<T>& out) {
+        nb::gil_scoped_release release;
+        self.loops.block(left.view, rows.data(), static_cast<std::int64_t>(rows.shape(0)), self.view, out.data(), out.stride(0));
+    });
+    panels.def("product", [](const P& self, const P& left, const Rows& rows, const Array<const double>& coef,
+                             std::int64_t begin, std::int64_t end, const Array<double>& out) {
+        nb::gil_scoped_release release;
+        self.loops.product(left.view, rows.data(), static_cast<std::int64_t>(rows.shape(0)), coef.data(),
+                           static_cast<std::int64_t>(coef.shape(1)), self.view, begin, end, out.data());
+    });
+
+    nb::class_<S> smo(m, ("Smo" + suffix).c_str());
+    smo.def(
+        "__init__",
+        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, std::int64_t copies, std::int64_t middle,
+           bool separate, const Array<const double>& signs, const Array<const double>& upper,
+           const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
+           std::int64_t most_steps, double row_bytes) {
+            new (self) S(source ? source->loops : kernels<T>());
+            const auto points = static_cast<std::int64_t>(diag.shape(0)), variables = points * copies;
+            self->up.resize(static_cast<std::size_t>(variables));
+            self->low.resize(static_cast<std::size_t>(variables));
+            self->rows.assign(static_cast<std::size_t>(points), nullptr);
+            self->used.assign(static_cast<std::size_t>(points), 0);
+            for (std::int64_t p = 0; p < points; ++p) self->diagonal.push_back(static_cast<T>(diag.data()[p]));
+            if (matrix)
+                for (std::int64_t p = 0; p < points; ++p)
+                    self->rows[static_cast<std::size_t>(p)] = matrix->data() + p * matrix->stride(0);
+            self->row_size = (points + 15) / 16 * 16;
+            const auto fitting = static_cast<std::int64_t>(row_bytes / static_cast<double>(self->row_size * static_cast<std::int64_t>(sizeof(T))));
+            self->capacity = fitting < 3 ? 3 : fitting < points ? fitting : points;
+            SmoState<T>& s = self->state;
+            s.points = points;
+            s.copies = copies;
+            s.split[0] = 0;
+            s.split[1] = middle;
+            s.split[2] = variables;
+            s.separate = separate;
+            s.signs = signs.data();
+            s.upper = upper.data();
+            s.diag = diag.data();
+            s.alpha = alpha.data();
+            s.E = E.data();
+            s.up = self->up.data();
+            s.low = self->low.data();
+            s.diagonal = self->diagonal.data();
+            s.panels = source ? &source->view : nullptr;
+            s.rows = self->rows.data();
+            s.used = self->used.data();
+            s.fresh = S::fresh;
+            s.owner = self;
+            s.group = !separate && self->capacity == points && source && source->view.d >= GROUP_FEATURES;
+            s.violation = std::numeric_limits<double>::infinity();
+            s.tol = tol;
+            s.most_steps = most_steps;
+        },
+        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
+        "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a);
+    smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });
+    smo.def_prop_ro("entries", [](const S& self) { return self.state.entries; });
+    smo.def_prop_ro("violation", [](const S& self) { return self.state.violation; });
+    smo.def_prop_ro("worst_curvature", [](const S& self) { return self.state.worst_curvature; });
+    smo.def_prop_ro("status", [](const S& self) { return self.state.status; });
+    smo.def_prop_rw("most_steps", [](const S& self) { return self.state.most_steps; },
+                    [](S& self, std::int64_t most) { self.state.most_steps = most; self.state.status = 0; });
+    smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
+                    [](S& self, double tol) { self.state.tol = tol; self.state.status = 0; });
+    // Works through the problems, for some seconds at most; several threads may share a list.
+    m.def("run_smo", [](const std::vector<S*>& problems, double seconds) {
+        nb::gil_scoped_release release;
+        const double deadline = seconds_now() + seconds;
+        for (S* problem : problems) {
+            if (problem->busy.exchange(true)) continue;
+            if (problem->state.status == 0 && seconds_now() < deadline) {
+                problem->loops.run(problem->state, deadline, seconds_now);
+                if (problem->state.status) problem->release();
+            }
+            problem->busy = false;
+        }
+    });
+}
+
+}  // namespace
+
+void separatrix::bind_smo(nb::module_& m) {
+    bind_precision<float>(m, "Float32");
+    bind_precision<double>(m, "Float64");
+}

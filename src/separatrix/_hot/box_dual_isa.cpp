@@ -1,0 +1,33 @@
+// The loops of the linear support vector machines' dual, compiled once per instruction set, with fused
+// multiply-adds: their iterates may differ in the last bits, their certified answers agree.
+#include "box_dual.hpp"
+#include "kernels.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+template <class T>
+DenseRows<T> rows_of(const DenseArray<T>& a) { return {a.data, a.row_stride, a.n_features}; }
+template <class T, class Index>
+CsrRows<T, Index> rows_of(const CsrArray<T, Index>& a) { return {a.data, a.indices, a.indptr, a.n_features}; }
+
+template <class S, class Array>
+void pass(const Array& array, BoxDualState<S>& state, const Visits& visits) {
+    const auto rows = rows_of(array);
+    BoxDualPass<S, decltype(rows)>(rows, state).run(visits);
+}
+
+template <class T, class S>
+constexpr BoxDualKernels<T, S> kernels_of = {
+    pass<S, DenseArray<T>>, pass<S, CsrArray<T, std::int32_t>>, pass<S, CsrArray<T, std::int64_t>>};
+
+const BoxDualSet table = {kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
+                          kernels_of<double, double>, respond, search};
+
+}  // namespace
+
+const BoxDualSet& box_dual_set() { return table; }
+
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

@@ -1,0 +1,82 @@
+// What the loops of the linear support vector machines' dual work on; box_dual.hpp states the problem.
+#pragma once
+
+#include <cstdint>
+
+#include "visits.hpp"
+
+namespace separatrix {
+
+// S is the precision of the parameters, which may differ from that of the data. One row of `padded`
+// numbers (a multiple of 8, or 1 for a single column) per feature, per sample and per class.
+template <class S>
+struct BoxDualState {
+    const std::int32_t* classes;
+    const double* upper;       // U_i
+    const double* delta;       // curvature of the conjugate: 0, or 1 / (2 U_i) for squared losses
+    const double* norms;       // ‖x_i‖² + constant
+    const double* numbers;     // target of each sample, or null
+    const S* targets;          // t per class
+    const S* low;              // the box is [U low, U high], per class
+    const S* high;
+    std::int64_t padded;
+    double epsilon, constant;  // constant: what a step of v means to the offsets
+    S* weights;                // Σ v_i x_i, [feature][padded]
+    S* v;                      // [sample][padded]
+    S* offsets;                // constant part of every score
+    std::uint8_t* asleep;      // visits to leave out, and in the high bits how long the last rest was
+    S* scratch;                // 2 rows
+    double* tally;             // gain of the dual; visits
+    double negligible;         // gain below which a sample may sleep
+};
+
+// The loss's response to the scores of one column: see box_dual.hpp.
+struct Response {
+    std::int64_t count;
+    const double *f, *q;       // scores, and how they change along a line (or null)
+    double t;                  // how far to go along it
+    const std::int8_t* codes;  // −1, 0, +1; or null, and then
+    const double* numbers;     // targets
+    const double* upper;       // U_i
+    const double* v0;          // multipliers, or null for zero
+    double rho, epsilon;
+    bool bounded;              // whether v is at most U
+    double* v;                 // where to write v, or null
+    std::uint8_t* inside;      // where to write whether v is free to move, or null
+};
+
+// slope Σ v q; bend Σ ρ U q² over the free; loss Σ φ; linear Σ v t − ε |v|; square Σ v² / (4 U)
+struct ResponseSums {
+    double slope, bend, loss, linear, square;
+};
+
+template <class T, class Index>
+struct CsrArray;
+template <class T>
+struct DenseArray;
+
+template <class T, class S>
+struct BoxDualKernels {
+    void (*dense)(const DenseArray<T>&, BoxDualState<S>&, const Visits&);
+    void (*csr32)(const CsrArray<T, std::int32_t>&, BoxDualState<S>&, const Visits&);
+    void (*csr64)(const CsrArray<T, std::int64_t>&, BoxDualState<S>&, const Visits&);
+
+    auto of(const DenseArray<T>&) const { return dense; }
+    auto of(const CsrArray<T, std::int32_t>&) const { return csr32; }
+    auto of(const CsrArray<T, std::int64_t>&) const { return csr64; }
+};
+
+struct BoxDualSet {
+    BoxDualKernels<float, float> single_single;
+    BoxDualKernels<float, double> single_double;
+    BoxDualKernels<double, float> double_single;
+    BoxDualKernels<double, double> double_double;
+    ResponseSums (*respond)(const Response&);
+    double (*search)(Response, double first, double curve, double start);
+};
+
+namespace baseline { const BoxDualSet& box_dual_set(); }
+namespace v3 { const BoxDualSet& box_dual_set(); }
+namespace v4 { const BoxDualSet& box_dual_set(); }
+
+}  // namespace separatrix

@@ -1,0 +1,372 @@
+// Kernel values between a few samples (left) and packed panels of samples, computed in registers and
+// either stored or multiplied by coefficients at once, so that a kernel matrix never exists.
+//
+// A product x·z is summed feature by feature for every pair, whatever the grouping of the loops: the
+// values do not depend on how they are computed, the matrix is symmetric to the bit, and equal samples
+// give an RBF value of exactly 1.
+#pragma once
+
+#include <cstdint>
+
+#include "links.hpp"
+#include "scratch.hpp"
+#include "smo_state.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+constexpr int PANEL_REGISTERS = 3;
+constexpr int TILE_ROWS = 4;               // rows × registers that fit 16 registers
+constexpr std::int64_t LEFT_ROWS = 256;    // left samples whose values are summed in T before they go to double
+
+template <class T>
+constexpr std::int64_t PANEL = PANEL_REGISTERS * Register<T>::COUNT;
+
+template <class T>
+using Values = typename Register<T>::Values;
+
+// 2^f = 1 + f q(f) for |f| ≤ 1/2: minimax for float (2e-9), Taylor for double.
+template <class T>
+struct Exp2;
+template <>
+struct Exp2<float> {
+    static constexpr float SHIFT = 12582912.0f, LOWEST = -126.0f;
+    static constexpr int MANTISSA = 23, TERMS = 6;
+    static constexpr float Q[] = {0.6931472028552518f, 0.24022647913611095f, 0.05550332470702339f,
+                                  0.0096184373584952f, 0.0013398874588449877f, 0.00015353362061426394f};
+};
+template <>
+struct Exp2<double> {
+    static constexpr double SHIFT = 6755399441055744.0, LOWEST = -1022.0;
+    static constexpr int MANTISSA = 52, TERMS = 13;
+    static constexpr double Q[] = {0.6931471805599453,     0.24022650695910072,    0.05550410866482158,
+                                   0.009618129107628477,   0.0013333558146428443,  0.0001540353039338161,
+                                   1.5252733804059841e-05, 1.3215486790144307e-06, 1.0178086009239699e-07,
+                                   7.054911620801123e-09,  4.4455382718708115e-10, 2.567843599348821e-11,
+                                   1.3691488853904128e-12};
+};
+
+template <class T>
+inline Values<T> exp2_of(Values<T> x) {
+    using R = Register<T>;
+    using C = Exp2<T>;
+    x = x < R::all(C::LOWEST) ? R::all(C::LOWEST) : x;
+    const auto shifted = x + C::SHIFT;
+    const auto f = x - (shifted - C::SHIFT);
+    auto q = R::all(C::Q[C::TERMS - 1]);
+    for (int k = C::TERMS - 2; k >= 0; --k) q = q * f + C::Q[k];
+    const auto p = q * f + T(1);
+    typename R::Integers power, bits;
+    __builtin_memcpy(&power, &shifted, sizeof(power));
+    __builtin_memcpy(&bits, &p, sizeof(bits));
+    bits += power << C::MANTISSA;  // the low bits of `shifted` hold the integer part
+    Values<T> result;
+    __builtin_memcpy(&result, &bits, sizeof(result));
+    return result;
+}
+
+// The kernel as a function of x·z.
+template <class T, Formula F>
+struct KernelOf {
+    T coef0;
+    int power;
+    explicit KernelOf(const PanelData<T>& panels) : coef0(panels.coef0), power(panels.degree) {}
+
+    Values<T> operator()(Values<T> dot, T left_half, const T* half) const {
+        using R = Register<T>;
+        if constexpr (F == Formula::rbf) {
+            return exp2_of<T>(dot - (left_half + R::load(half)));
+        } else if constexpr (F == Formula::polynomial) {
+            auto result = R::all(1), square = dot + coef0;
+            for (int degree = power; degree; degree >>= 1, square *= square)
+                if (degree & 1) result *= square;
+            return result;
+        } else if constexpr (F == Formula::sigmoid) {
+            const auto x = dot + coef0;
+            const auto size = x < R::all(0) ? -x : x;
+            const auto z = exp2_of<T>(size * T(-2.8853900817779268));  // e^(−2|x|)
+            const auto tanh = (T(1) - z) / (T(1) + z);
+            return x < R::all(0) ? -tanh : tanh;
+        } else {
+            return dot;
+        }
+    }
+};
+
+// Calls body.operator()<formula>().
+template <class T, class Body>
+inline void with_formula(const PanelData<T>& panels, Body body) {
+    switch (panels.formula) {
+        case Formula::linear: return body.template operator()<Formula::linear>();
+        case Formula::polynomial: return body.template operator()<Formula::polynomial>();
+        case Formula::rbf: return body.template operator()<Formula::rbf>();
+        case Formula::sigmoid: return body.template operator()<Formula::sigmoid>();
+    }
+}
+
+// A few samples, read out of panels: row by row, or only their nonzeros.
+template <class T>
+struct Left {
+    std::int64_t count = 0;
+    const std::int64_t d;
+    const bool sparse;
+    Scratch<T> x, half;
+    Scratch<std::int32_t> feature;
+    Scratch<std::int64_t> begin;
+
+    Left(std::int64_t most, const PanelData<T>& like)
+        : d(like.d), sparse(like.sparse), x(most * d), half(most), feature(sparse ? most * d : 0), begin(most + 1) {}
+
+    void read(const PanelData<T>& from, const std::int64_t* rows, std::int64_t n) {
+        count = n;
+        std::int64_t at = 0;
+        for (std::int64_t r = 0; r < n; ++r) {
+            const std::int64_t i = rows[r];
+            const T* source = from.data + i / from.width * from.width * d + i % from.width;
+            half.data[r] = from.half[i];
+            for (std::int64_t j = 0; j < d; ++j) {
+                const T value = source[j * from.width];
+                x.data[at] = value;
+                if (!sparse) ++at;
+                else if (value != 0) feature.data[at++] = static_cast<std::int32_t>(j);
+            }
+            begin.data[r + 1] = at;
+        }
+    }
+};
+
+// The loops below are unrolled so that sums stay in registers, and sinks are passed by value: what is stored
+// through a pointer might otherwise change them, as far as the compiler knows.
+
+// sink(row, panel, register, kernel values) for ROWS left rows and PANELS neighbouring panels.
+template <class T, int ROWS, int PANELS, class Kernel, class Sink>
+inline void dense_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
+                       const Kernel kernel, const Sink sink) {
+    using R = Register<T>;
+    Values<T> sum[ROWS][PANELS][PANEL_REGISTERS];
+    const std::int64_t d = left.d, size = d * PANEL<T>;
+    const T *x = left.x.data + row * d, *left_half = left.half.data + row;
+    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[r][p][k] = R::all(0);
+    for (std::int64_t j = 0; j < d; ++j)
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p) {
+            Values<T> loaded[PANEL_REGISTERS];
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(z + p * size + j * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
+            for (int r = 0; r < ROWS; ++r) {
+                const auto value = R::all(x[r * d + j]);
+#pragma GCC unroll 3
+                for (int k = 0; k < PANEL_REGISTERS; ++k) sum[r][p][k] += value * loaded[k];
+            }
+        }
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k)
+                sink(row + r, panel + p, k, kernel(sum[r][p][k], left_half[r], half + p * PANEL<T> + k * R::COUNT));
+}
+
+template <class T, int PANELS, class Kernel, class Sink>
+inline void sparse_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
+                        const Kernel kernel, const Sink sink) {
+    using R = Register<T>;
+    Values<T> sum[PANELS][PANEL_REGISTERS];
+    const std::int64_t size = left.d * PANEL<T>, end = left.begin.data[row + 1];
+    const T *x = left.x.data, left_half = left.half.data[row];
+    const std::int32_t* feature = left.feature.data;
+    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+#pragma GCC unroll 4
+    for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[p][k] = R::all(0);
+    for (std::int64_t at = left.begin.data[row]; at < end; ++at) {
+        const auto value = R::all(x[at]);
+        const T* column = z + feature[at] * PANEL<T>;
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k)
+                sum[p][k] += value * R::load(column + p * size + k * R::COUNT);
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k)
+            sink(row, panel + p, k, kernel(sum[p][k], left_half, half + p * PANEL<T> + k * R::COUNT));
+}
+
+// All left rows against PANELS neighbouring panels.
+template <class T, int PANELS, class Kernel, class Sink>
+inline void all_left(const Left<T>& left, const PanelData<T>& panels, std::int64_t panel, const Kernel kernel,
+                     const Sink sink) {
+    const std::int64_t count = left.count, whole = left.sparse ? 0 : count / TILE_ROWS * TILE_ROWS;
+    if (left.sparse) {
+        for (std::int64_t r = 0; r < count; ++r) sparse_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
+        return;
+    }
+    for (int p = 0; p < PANELS; ++p)
+        for (std::int64_t r = 0; r < whole; r += TILE_ROWS)
+            dense_tile<T, TILE_ROWS, 1>(left, r, panels, panel + p, kernel, sink);
+    for (std::int64_t r = whole; r < count; ++r) dense_tile<T, 1, PANELS>(left, r, panels, panel, kernel, sink);
+}
+
+template <class T>
+void finish_panels(PanelData<T>& panels) {
+    using R = Register<T>;
+    for (std::int64_t p = 0; p < panels.panels(); ++p)
+        for (int k = 0; k < PANEL_REGISTERS; ++k) {
+            auto sum = R::all(0);
+            const T* z = panels.data + p * panels.d * PANEL<T> + k * R::COUNT;
+            for (std::int64_t j = 0; j < panels.d; ++j) sum += R::load(z + j * PANEL<T>) * R::load(z + j * PANEL<T>);
+            R::store(panels.half + p * PANEL<T> + k * R::COUNT, sum * T(0.5));
+        }
+}
+
+template <class T>
+void take_panels(const PanelData<T>& from, const std::int64_t* rows, PanelData<T>& to) {
+    const std::int64_t d = from.d;
+    for (std::int64_t i = 0; i < to.n; ++i) {
+        const T* source = from.data + rows[i] / PANEL<T> * PANEL<T> * d + rows[i] % PANEL<T>;
+        T* target = to.data + i / PANEL<T> * PANEL<T> * d + i % PANEL<T>;
+        for (std::int64_t j = 0; j < d; ++j) target[j * PANEL<T>] = source[j * PANEL<T>];
+        to.half[i] = from.half[rows[i]];
+    }
+}
+
+// All values between left rows and panels; row r goes to to(r).
+template <class T, class To>
+inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to) {
+    using R = Register<T>;
+    const std::int64_t n = panels.panels(), rest = panels.n % PANEL<T>;
+    const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+        T* at = to(r) + p * PANEL<T> + k * R::COUNT;
+        if (!rest || p + 1 < n) return R::store(at, v);
+        for (int l = 0; l < R::COUNT && k * R::COUNT + l < rest; ++l) at[l] = v[l];
+    };
+    with_formula(panels, [&]<Formula F>() {
+        const KernelOf<T, F> kernel(panels);
+        std::int64_t p = 0;
+        for (; p + 4 <= n; p += 4) all_left<T, 4>(left, panels, p, kernel, sink);
+        for (; p < n; ++p) all_left<T, 1>(left, panels, p, kernel, sink);
+    });
+}
+
+template <class T>
+void kernel_block(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const PanelData<T>& panels,
+                  T* out, std::int64_t stride) {
+    Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
+    for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
+        left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
+        T* const begin = out + first * stride;
+        store_rows(left, panels, [=](std::int64_t r) { return begin + r * stride; });
+    }
+}
+
+// Rows of the matrix of the panels' own samples, each to a place of its own.
+template <class T>
+void kernel_rows(const PanelData<T>& panels, const std::int64_t* rows, std::int64_t count, T* const* out) {
+    Left<T> left(count, panels);
+    left.read(panels, rows, count);
+    store_rows(left, panels, [=](std::int64_t r) { return out[r]; });
+}
+
+// Which columns have a coefficient among `count` rows, and those coefficients column by column.
+template <class T>
+struct LeftCoef {
+    const std::int64_t columns;
+    std::int64_t filled = 0;
+    Scratch<std::int64_t> column;
+    Scratch<T> coef;  // [filled][LEFT_ROWS]
+
+    explicit LeftCoef(std::int64_t P) : columns(P), column(P), coef((P + TILE_ROWS) * LEFT_ROWS) {}
+
+    void read(const double* from, std::int64_t count) {
+        filled = 0;
+        for (std::int64_t p = 0; p < columns; ++p) {
+            bool any = false;
+            T* to = coef.data + filled * LEFT_ROWS;
+            for (std::int64_t r = 0; r < LEFT_ROWS; ++r) {
+                to[r] = r < count ? static_cast<T>(from[r * columns + p]) : T(0);
+                any |= to[r] != 0;
+            }
+            if (any) column.data[filled++] = p;
+        }
+    }
+};
+
+// out[lane][column] += Σ_r values[r][lane] coef[r] for ROWS of the filled columns
+template <class T, int ROWS>
+inline void coef_tile(const LeftCoef<T>& coef, std::int64_t first, std::int64_t count, const T* values, double* out,
+                      std::int64_t lanes) {
+    using R = Register<T>;
+    Values<T> sum[ROWS][PANEL_REGISTERS];
+    const T* c = coef.coef.data + first * LEFT_ROWS;
+#pragma GCC unroll 4
+    for (int q = 0; q < ROWS; ++q)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] = R::all(0);
+    for (std::int64_t r = 0; r < count; ++r) {
+        Values<T> loaded[PANEL_REGISTERS];
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(values + r * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
+        for (int q = 0; q < ROWS; ++q) {
+            const auto value = R::all(c[q * LEFT_ROWS + r]);
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] += value * loaded[k];
+        }
+    }
+    for (int q = 0; q < ROWS; ++q)
+        for (std::int64_t l = 0; l < lanes; ++l)
+            out[l * coef.columns + coef.column.data[first + q]] += static_cast<double>(sum[q][l / R::COUNT][l % R::COUNT]);
+}
+
+template <class T>
+void kernel_product(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const double* coef,
+                    std::int64_t columns, const PanelData<T>& panels, std::int64_t begin, std::int64_t end, double* out) {
+    using R = Register<T>;
+    constexpr int GROUP = 4;
+    Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
+    LeftCoef<T> weights(columns);
+    Scratch<T> values(GROUP * LEFT_ROWS * PANEL<T>);
+    for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
+        left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);
+        weights.read(coef + first * columns, left.count);
+        const auto multiply = [&](std::int64_t p, const T* K) {
+            const std::int64_t sample = p * PANEL<T>;
+            const std::int64_t lanes = panels.n - sample < PANEL<T> ? panels.n - sample : PANEL<T>;
+            double* to = out + sample * columns;
+            std::int64_t c = 0;
+            for (; c + TILE_ROWS <= weights.filled; c += TILE_ROWS)
+                coef_tile<T, TILE_ROWS>(weights, c, left.count, K, to, lanes);
+            for (; c < weights.filled; ++c) coef_tile<T, 1>(weights, c, left.count, K, to, lanes);
+        };
+        with_formula(panels, [&]<Formula F>() {
+            const KernelOf<T, F> kernel(panels);
+            const auto some = [&]<int PANELS>(std::int64_t at) {
+                T* const to = values.data;
+                all_left<T, PANELS>(left, panels, at, kernel, [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+                    R::store(to + ((p - at) * LEFT_ROWS + r) * PANEL<T> + k * R::COUNT, v);
+                });
+                for (int p = 0; p < PANELS; ++p) multiply(at + p, to + p * LEFT_ROWS * PANEL<T>);
+            };
+            std::int64_t at = begin;
+            for (; at + GROUP <= end; at += GROUP) some.template operator()<GROUP>(at);
+            for (; at < end; ++at) some.template operator()<1>(at);
+        });
+    }
+}
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

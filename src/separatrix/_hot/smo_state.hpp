@@ -1,0 +1,86 @@
+// What the kernel panels and the SMO loop work on; kernel_panels.hpp and smo.hpp state the mathematics.
+#pragma once
+
+#include <cstdint>
+
+namespace separatrix {
+
+enum class Formula : int { linear, polynomial, rbf, sigmoid };
+
+// Samples packed for kernel evaluation: panels of `width` samples, each [feature][width], so that
+// the samples stand side by side in registers. They are scaled such that the kernel is
+// x·z, (x·z + coef0)^degree, 2^(x·z − |x|²/2 − |z|²/2) or tanh(x·z + coef0).
+template <class T>
+struct PanelData {
+    Formula formula;
+    int degree;
+    T coef0;
+    bool sparse;          // whether rows are mostly zeros
+    std::int64_t n, d, width;
+    T* data;
+    T* half;              // |x|²/2 of each sample
+
+    std::int64_t panels() const { return (n + width - 1) / width; }
+};
+
+// min ½ a'Qa + p'a, 0 ≤ a ≤ u, s'a constant, in terms of E = s (Qa + p). Variable v stands for point
+// v mod points; a problem whose samples come twice (regression) has two variables per point.
+template <class T>
+struct SmoState {
+    std::int64_t points, copies;
+    // Neighbouring variables that share a selection: split[0] … split[1] and split[1] … split[2]. They are
+    // one group (s'a constant) or two (both sums constant).
+    std::int64_t split[3];
+    bool separate;
+    const double* signs;
+    const double* upper;
+    const double* diag;   // per point
+    double* alpha;
+    double* E;
+    float* up;            // 0 where s a may grow, else +inf
+    float* low;           // 0 where s a may fall, else −inf
+    const T* diagonal;    // diag in the precision of the rows
+    const PanelData<T>* panels;
+    // Kernel rows over the points; null where not computed. `fresh` gives memory for one more.
+    T** rows;
+    std::int64_t* used;   // when a row was last used
+    T* (*fresh)(SmoState&, std::int64_t point);
+    void* owner;
+    bool group;           // whether rows are computed together with those of the worst violators
+    static constexpr int QUEUE = 12;
+    std::int64_t queue[QUEUE];
+    int queued, next_queued;
+    double tol;
+    std::int64_t most_steps;
+    // Results
+    std::int64_t steps, entries, clock;
+    double violation, worst_curvature, middle;
+    int status;           // 0: running, 1: converged, 2: out of steps, 3: unbounded
+};
+
+template <class T>
+struct SmoKernels {
+    std::int64_t width;
+    // Panels: values of neighbouring samples from `first`, then what belongs to all.
+    void (*finish)(PanelData<T>&);
+    void (*take)(const PanelData<T>& from, const std::int64_t* rows, PanelData<T>& to);
+    // out[l][c] = k(left_l, c)
+    void (*block)(const PanelData<T>& left, const std::int64_t* rows, std::int64_t count, const PanelData<T>&,
+                  T* out, std::int64_t stride);
+    // out[c][p] += Σ_l k(left_l, c) coef[l][p] for the samples c of the panels begin … end − 1
+    void (*product)(const PanelData<T>& left, const std::int64_t* rows, std::int64_t count, const double* coef,
+                    std::int64_t columns, const PanelData<T>&, std::int64_t begin, std::int64_t end, double* out);
+    // Steps until the problem is solved or seconds() reaches the deadline.
+    void (*run)(SmoState<T>&, double deadline, double (*seconds)());
+};
+
+struct SmoSet {
+    SmoKernels<float> single_precision;
+    SmoKernels<double> double_precision;
+};
+
+namespace baseline { const SmoSet& smo_set(); }
+namespace v3 { const SmoSet& smo_set(); }
+namespace v4 { const SmoSet& smo_set(); }
+
+}  // namespace separatrix

@@ -1,0 +1,104 @@
+"""Which columns of a table are read, and as what: numbers, texts, and the target."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.data.files._origin import DataFileError, quoted
+
+# Unquoted spellings of "no value here"; a class that is really called NA is kept by writing it in quotes.
+MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
+#: The category of missing texts, where they are accepted.
+MISSING_CATEGORY = "?"
+# Arrow's grammar of a number. Python's float() also takes "1_000", which Arrow does not.
+NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+# Columns that are the target if nothing else is said, before the last one is.
+_TARGET_NAMES = ("target", "class", "label", "y")
+_LARGEST_TEXT_ARRAY = 256 << 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The columns to read. `texts` are those of `names` that hold text; the others hold numbers."""
+
+    names: tuple[str, ...]
+    texts: frozenset[str] = frozenset()
+    target: str | None = None
+
+
+def choose_target(names: Sequence[str]) -> str:
+    """Return the column that is meant when none is named."""
+    folded = {name.casefold(): name for name in reversed(names)}
+    return next((folded[name] for name in _TARGET_NAMES if name in folded), names[-1])
+
+
+def choose_columns(
+    file: str,
+    names: Sequence[str],
+    target: str | None,
+    features: Sequence[str] | None,
+    ignore: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the feature columns, or say which column a file lacks."""
+    if target is not None:
+        _require(file, names, [target], "target column")
+    _require(file, names, ignore, "column to ignore")
+    if features is not None:
+        _require(file, names, features, "feature column")
+        return tuple(column for column in features if column != target)
+    chosen = [column for column in names if column != target and column not in ignore]
+    if "" in chosen:
+        raise DataFileError(
+            f"{file}: column {list(names).index('') + 1} has no name in the header (a row index written by "
+            "another program?); name it, remove it, or leave it out (ignore=[''], --ignore '')"
+        )
+    if not chosen:
+        raise DataFileError(f"{file}: no feature column is left; the columns are {quoted(names)}")
+    return tuple(chosen)
+
+
+def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) -> None:
+    absent = [column for column in wanted if column not in names]
+    if not absent:
+        return
+    advice = f"the columns are {quoted(names)}"
+    near = difflib.get_close_matches(absent[0], names, n=1, cutoff=0.5)
+    folded = [column for column in names if column.casefold() == absent[0].casefold()]
+    if near or folded:
+        advice += f"; did you mean {(folded or near)[0]!r}?"
+    if all(NUMBER.fullmatch(column) for column in names):
+        advice += (
+            "; the first line looks like data: put a line with the column names above it, or read the file "
+            "with --no-header (header=False), which calls the columns 1, 2, …"
+        )
+    plural = "s" if len(absent) > 1 else ""
+    raise DataFileError(f"{file}: no {role}{plural} {quoted(absent)}; {advice}")
+
+
+def labels_of(column: Any) -> NDArray[Any]:
+    """Return a target as integers if all values are, else as floats if all are numbers, else as text."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        numbers: NDArray[Any] = column.to_numpy()
+        return numbers
+    values = column.unique().to_pylist()
+    # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
+    padded = 4 * len(column) * max((len(value) for value in values), default=0)
+    unique: NDArray[Any] = np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)
+    if all(NUMBER.fullmatch(value.strip()) and np.isfinite(float(value)) for value in values):
+        try:
+            unique = np.array([int(value) for value in values], dtype=np.int64)
+        except (ValueError, OverflowError):
+            unique = np.array([float(value) for value in values])
+    # Dictionary order is the order of first appearance, the same as that of `unique()`.
+    codes = column.combine_chunks().dictionary_encode().indices.to_numpy()
+    chosen: NDArray[Any] = unique[codes]
+    return chosen

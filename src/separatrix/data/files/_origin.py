@@ -1,0 +1,157 @@
+"""Where data come from: a path or standard input, compressed or not, and in which format."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import functools
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+# Bytes at the beginning that tell what a file is, whatever its name.
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_SUFFIXES = {
+    ".csv": "csv", ".tsv": "csv", ".tab": "csv",
+    ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".npy": "npy", ".npz": "npz",
+}  # fmt: skip
+#: The formats that `read` knows, as ``format=`` and ``--format`` take them.
+FORMATS = ("csv", "svmlight", "jsonl", "parquet", "arrow", "npy", "npz")
+_SVMLIGHT_LINE = re.compile(rb"[+-]?[\d.][^\s:,;]*((\s+qid:\S+)?(\s+\d+:\S+)+)?\s*(#.*)?")
+_HEAD_BYTES = 1 << 16
+
+
+class DataFileError(ValueError):
+    """A data file cannot be used; the message names the file, the place and the remedy."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a file: what its bytes mean, and what is done about missing values."""
+
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool = True
+    categorical: tuple[str, ...] = ()
+    index_base: int | None = None
+    missing: str = "refuse"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A file that can be opened again and again."""
+
+    name: str
+    path: str
+    compression: str | None
+    format: str
+
+    def stream(self) -> Any:
+        """Open the bytes, decompressed, as an Arrow stream."""
+        import pyarrow as pa
+
+        return pa.input_stream(self.path, compression=self.compression)
+
+    def open(self) -> IO[bytes]:
+        """Open the bytes, decompressed, as a Python file."""
+        if self.compression is None:
+            return open(self.path, "rb")
+        stream: IO[bytes] = self.stream()
+        return stream
+
+
+def locate(path: str | os.PathLike[str], format: str | None = None) -> Origin:  # noqa: A002
+    """Find a file, and tell its compression and format; standard input (``-``) is copied to a file first."""
+    name = os.fspath(path)
+    if format is not None and format not in FORMATS:
+        raise DataFileError(f"format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
+    real = _standard_input() if name == "-" else name
+    shown = "standard input" if name == "-" else name
+    if not os.path.exists(real):
+        raise DataFileError(f"{name}: no such file; check the path (working directory: {os.getcwd()})")
+    if os.path.isdir(real):
+        raise DataFileError(f"{name}: is a directory; give the path of a file")
+    with open_errors(shown):
+        with open(real, "rb") as file:
+            begin = file.read(8)
+        compression = next((kind for magic, kind in _COMPRESSIONS.items() if begin.startswith(magic)), None)
+        origin = Origin(shown, real, compression, format or "")
+        found = format or _format_of(name, origin)
+    if compression is not None and found in ("parquet", "arrow", "npy", "npz"):
+        raise DataFileError(f"{shown}: a {found} file within {compression}; decompress the file first")
+    return Origin(shown, real, compression, found)
+
+
+def _format_of(name: str, origin: Origin) -> str:
+    with origin.open() as file:
+        head = file.read(_HEAD_BYTES)
+    for magic, found in _MAGIC.items():
+        if head.startswith(magic):
+            return found
+    base = name.casefold()
+    for ending in (".gz", ".zst", ".bz2"):
+        if base.endswith(ending):
+            if origin.compression is None:
+                raise DataFileError(f"{name}: cannot read the file: it is not compressed as its name says")
+            base = base.removesuffix(ending)
+    suffix = os.path.splitext(base)[1]
+    if suffix in _SUFFIXES:
+        known = _SUFFIXES[suffix]
+        if known in ("parquet", "arrow", "npy", "npz"):
+            raise DataFileError(f"{name}: not a {known} file, or damaged at its beginning; write it again")
+        return known
+    lines = [line for line in head.split(b"\n")[:20] if line.strip() and not line.startswith(b"#")]
+    whole = lines[:-1] or lines
+    if whole and whole[0].lstrip().startswith(b"{"):
+        return "jsonl"
+    # A column of numbers alone could be either; with a single index:value there is no doubt.
+    if any(b":" in line for line in whole) and all(_SVMLIGHT_LINE.fullmatch(line.strip()) for line in whole):
+        return "svmlight"
+    return "csv"
+
+
+@functools.cache
+def _standard_input() -> str:
+    """Copy standard input to a temporary file, which can be read twice and may be larger than the memory."""
+    import atexit
+
+    handle, path = tempfile.mkstemp(prefix="separatrix-input-")
+    atexit.register(_remove, path)
+    with os.fdopen(handle, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    return path
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def open_errors(name: str) -> Iterator[None]:
+    """Give errors of the operating system, of Arrow and of text encoding the file's name."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            f"{name}: the text is not UTF-8 (byte {error.object[error.start]:#04x}); save the file as UTF-8"
+        ) from None
+    except csv.Error as error:
+        raise DataFileError(f"{name}: not a readable CSV file: {error}") from None
+    except OSError as error:
+        raise DataFileError(f"{name}: cannot read the file: {error.strerror or error}") from None
+
+
+def quoted(names: Iterable[str], limit: int = 12) -> str:
+    """List names for a message, the first of them."""
+    listed = [repr(column) for column in names]
+    rest = f" and {len(listed) - limit} more" if len(listed) > limit else ""
+    return ", ".join(listed[:limit]) + rest

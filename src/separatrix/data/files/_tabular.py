@@ -1,0 +1,238 @@
+"""Tables with named columns, whatever the format: features as one matrix, or as a table if some are text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.data.files._columns import MISSING_CATEGORY, NUMBER, Plan, choose_columns, labels_of
+from separatrix.data.files._origin import DataFileError, Origin, Reading
+
+# A text column with more categories than this, and nearly as many as rows, names the rows.
+_MANY_CATEGORIES = 50
+
+
+class Table(NamedTuple):
+    """What a file holds: features, the names of their columns, and the target.
+
+    ``X`` is an array of float64; an Arrow table if some columns hold text; a CSR matrix or an array of the
+    file's own type where the file holds a matrix (then ``feature_names`` is None).
+    """
+
+    X: Any
+    feature_names: list[str] | None
+    y: NDArray[Any] | None
+
+
+class Block(NamedTuple):
+    """Neighbouring rows: features, the target as the file has it, and which rows of the file these are."""
+
+    X: Any
+    y: Any
+    rows: NDArray[np.int64]
+
+
+class TabularSource(ABC):
+    """A file with named columns."""
+
+    origin: Origin
+    reading: Reading
+    name: str
+    names: list[str]
+
+    @abstractmethod
+    def kinds(self) -> dict[str, str]:
+        """Tell what each column holds: "number", "text", or the name of a type that is neither."""
+
+    @abstractmethod
+    def batches(self, plan: Plan) -> Iterator[Any]:
+        """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
+
+    def place_of(self, row: int) -> str:
+        """Return how messages name a data row, counted from 1."""
+        return f"data row {row:,}"
+
+    def plan(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Plan:
+        """Choose the columns and tell numbers from texts."""
+        names = choose_columns(self.name, self.names, target, features, ignore)
+        kinds = self.kinds()
+        declared = self.reading.categorical
+        choose_columns(self.name, self.names, None, declared, ())  # are they all there?
+        for name in names:
+            if kinds[name] not in ("number", "text") and name not in declared:
+                raise DataFileError(
+                    f"{self.name}: column {name!r} holds {kinds[name]} values, neither numbers nor text; "
+                    "convert "
+                    f"it, or leave it out (--ignore {name!r})"
+                )
+        return Plan(names, frozenset(n for n in names if kinds[n] != "number" or n in declared), target)
+
+    def blocks(self, plan: Plan) -> Iterator[Block]:
+        """Yield the rows in order; missing values are refused, dropped with their rows, or kept."""
+        start = 0
+        for batch in self.batches(plan):
+            yield self._block(batch, plan, start)
+            start += batch.num_rows
+        if start == 0:
+            self.explain(plan, "no data rows")
+
+    def _block(self, batch: Any, plan: Plan, start: int) -> Block:
+        import pyarrow as pa
+
+        policy = self.reading.missing
+        rows = np.arange(start, start + batch.num_rows)
+        numbers = [name for name in plan.names if name not in plan.texts]
+        values = np.empty((batch.num_rows, len(numbers)))
+        for position, name in enumerate(numbers):
+            values[:, position] = batch[name].to_numpy(zero_copy_only=False)
+        columns = {name: batch[name] for name in plan.names if name in plan.texts}
+        y = None if plan.target is None else batch[plan.target]
+        gone = np.zeros(batch.num_rows, dtype=bool)
+        if not np.isfinite(values).all():
+            if np.isinf(values).any() or policy == "refuse":
+                self.explain(plan, "a value is missing or infinite")
+            gone |= np.isnan(values).any(axis=1)
+        for column in columns.values():
+            if column.null_count:
+                if policy == "refuse":
+                    self.explain(plan, "a value is missing")
+                gone |= column.is_null().to_numpy(zero_copy_only=False)
+        keep = None if policy == "keep" or not gone.any() else ~gone
+        if y is not None:
+            empty = _empty_labels(y)
+            if empty is not None:
+                if policy != "drop":
+                    self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
+                keep = ~empty if keep is None else keep & ~empty
+        if keep is not None:
+            values, rows = values[keep], rows[keep]
+            columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
+            y = None if y is None else y.filter(pa.array(keep))
+        if not columns:
+            return Block(values, y, rows)
+        texts = {name: column.fill_null(MISSING_CATEGORY) for name, column in columns.items()}
+        arrays = [texts[n] if n in texts else pa.array(values[:, numbers.index(n)]) for n in plan.names]
+        return Block(pa.table(arrays, names=list(plan.names)), y, rows)
+
+    def read(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Table:
+        """Read all rows."""
+        plan = self.plan(target, features, ignore)
+        blocks: deque[Block] = deque(self.blocks(plan))
+        y = None
+        if target is not None:
+            import pyarrow as pa
+
+            y = labels_of(pa.chunked_array([block.y for block in blocks]))
+        if not sum(len(block.rows) for block in blocks):
+            raise DataFileError(f"{self.name}: every row has a missing value; --missing mean fills them in")
+        if plan.texts:
+            import pyarrow as pa
+
+            table = pa.concat_tables(block.X for block in blocks)
+            self._check_categories(table, blocks, plan)
+            return Table(table, list(plan.names), y)
+        X = np.empty((sum(len(block.rows) for block in blocks), len(plan.names)))
+        start = 0
+        while blocks:  # releasing each block as it is copied keeps the peak near one copy of the data
+            block = blocks.popleft()
+            X[start : start + len(block.rows)] = block.X
+            start += len(block.rows)
+        return Table(X, list(plan.names), y)
+
+    def _check_categories(self, table: Any, blocks: Sequence[Block], plan: Plan) -> None:
+        """Refuse text columns that are numbers with a few slips, or names of the rows."""
+        import pyarrow.compute as pc
+
+        for name in plan.names:
+            if name not in plan.texts or name in self.reading.categorical:
+                continue
+            counts = {item["values"]: item["counts"] for item in table[name].value_counts().to_pylist()}
+            counts.pop(MISSING_CATEGORY, None)
+            slips = [value for value in counts if not NUMBER.fullmatch(value.strip())]
+            if slips and 2 * sum(counts[value] for value in slips) < sum(counts.values()):
+                row = int(
+                    np.concatenate([block.rows for block in blocks])[pc.index(table[name], slips[0]).as_py()]
+                )
+                check_number(self.name, self.place_of(row + 1), name, slips[0])
+            if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
+                raise DataFileError(
+                    f"{self.name}: column {name!r} holds {len(counts):,} different texts in "
+                    f"{table.num_rows:,} "
+                    f"rows, such as {next(iter(counts))!r}; leave it out (--ignore {name!r}), or have it "
+                    "encoded "
+                    f"nevertheless (--categorical {name!r})"
+                )
+
+    def explain(self, plan: Plan, reason: str) -> NoReturn:
+        """Count what is missing in the whole file and raise it with the first place; else raise `reason`."""
+        missing: Counter[str] = Counter()
+        rows, rows_missing, first = 0, 0, ""
+        for batch in self.batches(plan):
+            gone = np.zeros(batch.num_rows, dtype=bool)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                empty = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+                missing[name] += int(empty.sum())
+                if empty.any() and not first:
+                    first = f"{self.place_of(rows + int(empty.argmax()) + 1)}, column {name!r}"
+                if name not in plan.texts and name != plan.target:
+                    values = column.to_numpy(zero_copy_only=False)
+                    if np.isinf(values).any():
+                        place = self.place_of(rows + int(np.isinf(values).argmax()) + 1)
+                        check_number(self.name, place, name, str(values[np.isinf(values).argmax()]))
+                gone |= empty
+            rows, rows_missing = rows + batch.num_rows, rows_missing + int(gone.sum())
+        missing += Counter()  # drops the columns where nothing is missing
+        if rows == 0:
+            raise DataFileError(f"{self.name}: the file has no data rows")
+        if missing:
+            raise DataFileError(f"{self.name}: {missing_message(missing, rows_missing, rows, first)}")
+        raise DataFileError(f"{self.name}: {reason}")
+
+
+def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
+    """Tell which rows have no label: none at all, or blanks; None if all have one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    empty = y.is_null(nan_is_null=True)
+    if pa.types.is_string(y.type) or pa.types.is_large_string(y.type):
+        blank = pc.equal(pc.utf8_trim_whitespace(y), "").fill_null(True)
+        empty = pc.or_(empty, blank)
+    mask: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
+    return mask if mask.any() else None
+
+
+def check_number(name: str, place: str, column: str, value: str) -> None:
+    """Refuse a value that is not a finite number."""
+    if not NUMBER.fullmatch(value):
+        comma = " (a decimal comma is written as a point)" if "," in value else ""
+        raise DataFileError(
+            f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}, "
+            "take the "
+            f"column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
+        )
+    if not np.isfinite(float(value)):
+        raise DataFileError(
+            f"{name}: {place}, column {column!r}: {value!r} is not a finite number; "
+            "correct the value or remove the row"
+        )
+
+
+def missing_message(missing: Counter[str], rows_missing: int, rows: int, first: str) -> str:
+    """Return what is said about missing values: counts, the first place, the remedies."""
+    total = missing.total()
+    plural = "s" if total > 1 else ""
+    listed = ", ".join(f"{column} {count:,}" for column, count in missing.most_common(5))
+    more = f" and {len(missing) - 5} more columns" if len(missing) > 5 else ""
+    return (
+        f"{total:,} missing value{plural}, in {rows_missing:,} of {rows:,} rows ({listed}{more}), the "
+        "first in "
+        f"{first}; leave such rows out (--missing drop), fill values in (--missing mean), or leave out a "
+        "column "
+        "that has many (--ignore)"
+    )

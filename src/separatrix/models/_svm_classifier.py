@@ -1,0 +1,392 @@
+"""What ``SVC`` and ``NuSVC`` share: classes, machines, decisions, probabilities, reports."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._sparse import _align_api_if_sparse
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+
+from separatrix.data.view import Array
+from separatrix.models._svm_report import MarginReport, Witness
+from separatrix.models._svm_samples import checked_weights
+from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
+from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.multiclass import NAMES, Coding
+from separatrix.solvers.hard_margin import HardMargins
+from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.out_of_fold import deal, out_of_fold_scores
+from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
+from separatrix.solvers.smo import DualProblem
+from separatrix.solvers.svm import Machine
+
+#: Up to so many classes the scores of all pairs are summed at once; beyond, class by class.
+_FEW_CLASSES = 4
+#: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
+_FOLDS, _FOLD_TOL = 5, 1e-2
+
+
+def _has_probability(model: Any) -> Literal[True]:
+    if model.probability == "deprecated" or not model.probability:
+        raise AttributeError("predict_proba is not available when probability=False")
+    return True
+
+
+class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
+    """A kernel machine that tells classes apart."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelSVM._parameter_constraints,
+        "probability": ["boolean", StrOptions({"deprecated"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "random_state": ["random_state"],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "multiclass": [StrOptions(set(NAMES))],
+    }
+
+    probability: Any
+    class_weight: Any
+    random_state: Any
+    decision_function_shape: str
+    break_ties: bool
+    multiclass: str
+
+    classes_: Array
+    class_weight_: Array
+    multiclass_: str
+    n_iter_: Any
+    margin_width_: Array
+    loo_bound_: float
+
+    def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
+        """Return one binary problem; the weights are those of its samples."""
+        raise NotImplementedError
+
+    def _scale(self, machine: Machine) -> float:
+        """Return what a machine's coefficients are divided by."""
+        return 1.0
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features) or (n, n), or list of str
+            Samples; for ``kernel="precomputed"`` the square kernel matrix, for string kernels texts.
+        y : array-like of shape (n,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples, which multiply ``C``; 2 counts as the sample twice, 0 (and, as in
+            scikit-learn, less) as its absence.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
+        self._check_combination()
+        X, samples, y = self._take_samples(X, y)
+        classes, numbers = encode_labels(self, y)
+        given = checked_weights(X, sample_weight)
+        if self.class_weight is None:
+            self.class_weight_, weights = np.ones(len(classes)), given
+        else:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weights = self.class_weight_[numbers] * (1.0 if given is None else given)
+        self._refuse_missing(classes, numbers, weights)
+        self.classes_, self.multiclass_ = classes, self.multiclass
+        self._find_kernel(X, given)
+        kept = None if weights is None else weights > 0
+        members = self._coding.members(numbers, kept)
+        problems = [
+            self._problem(rows, signs, None if weights is None else weights[rows]) for rows, signs in members
+        ]
+
+        def keep(model: KernelClassifier, solver: Solver) -> None:
+            model._keep_machines(samples, numbers, members, solver)
+
+        matrix, solver, outcome = self._solve(samples, problems, keep, (X, y, sample_weight))
+        self._count = X.shape[0] if kept is None else int(kept.sum())
+        keep(self, solver)
+        separable, verdict = self._judge(solver, members)
+        self._record(solver, outcome, samples, self._count, separable, verdict)
+        self._calibrate(matrix, problems, solver, numbers, given)
+        return self
+
+    def _check_combination(self) -> None:
+        if self.decision_function_shape == "ovo" and self.multiclass != "ovo":
+            raise ValueError(
+                f"decision_function_shape='ovo' shows the scores of pairs of classes, which multiclass="
+                f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or "
+                "multiclass='ovo'."
+            )
+
+    def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
+        """Refuse weights that leave a class without samples."""
+        if weights is None or len(classes) > 2:
+            refuse_empty_classes(classes, numbers, weights)
+        elif not all(weights[numbers == k].any() for k in range(2)):
+            lead = "specified nu is infeasible. " if hasattr(self, "nu") else ""
+            raise ValueError(
+                f"{lead}Invalid input - all samples with positive weights belong to the same class: give "
+                "samples of both classes a positive weight."
+            )
+
+    @property
+    def _coding(self) -> Coding:
+        return Coding.of(self.multiclass_, len(self.classes_))
+
+    @property
+    def _by_pairs(self) -> bool:
+        """Whether there is one machine for each of several pairs of classes."""
+        return self.multiclass_ == "ovo" and len(self.classes_) > 2
+
+    def _keep_machines(self, samples: Any, numbers: Array, members: Any, solver: Solver) -> None:
+        """Lay the machines' coefficients out as scikit-learn does, support vectors class by class."""
+        machines = solver.machines
+        scales = [self._scale(machine) for machine in machines]
+        intercept = np.array([m.intercept / scale for m, scale in zip(machines, scales, strict=True)])
+        n, K = numbers.shape[0], len(self.classes_)
+        full = np.zeros((K - 1 if self._by_pairs else len(machines), n))
+        pairs = combinations(range(K), 2) if self._by_pairs else ((row, row) for row in range(len(machines)))
+        for (i, j), (rows, signs), machine, scale in zip(pairs, members, machines, scales, strict=True):
+            coef = machine.coef if scale == 1.0 else machine.coef / scale
+            if self._by_pairs:
+                first = int(np.count_nonzero(signs > 0))  # the samples of the first class come first
+                full[j - 1, rows[:first]] = coef[:first]
+                full[i, rows[first:]] = coef[first:]
+            else:
+                full[i, rows] = coef
+        support = np.flatnonzero(full.any(axis=0))
+        owner = numbers[support]
+        support = support[np.argsort(owner, kind="stable")]
+        self._n_support = np.bincount(owner, minlength=K).astype(np.int32)
+        self._keep_support(samples, support, full[:, support], intercept)
+        norms = [sqrt(max(m.square, 0.0)) / scale for m, scale in zip(machines, scales, strict=True)]
+        self.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
+        self.loo_bound_ = support.size / self._count
+        self.n_iter_ = np.array([solution.steps for solution in solver.solutions], dtype=np.int32)
+
+    def _judge(self, solver: Solver, members: Any) -> tuple[bool | None, str]:
+        """Return whether a hard margin separates the classes, and the words if it does not."""
+        self.__dict__.pop("witness_", None)
+        if not isinstance(solver, HardMargins):
+            return None, self._without_margin(solver)
+        found = []
+        for column, (rows, signs) in enumerate(members):
+            if not solver.searches[column].meets:
+                continue
+            a, first = solver.solutions[column].alpha, signs > 0
+            side = [np.flatnonzero(part & (a > 0)) for part in (first, ~first)]
+            codes = self._coding.codes[:, column]
+            names = [np.flatnonzero(codes == sign) for sign in (1, -1)]
+            found.append(
+                Witness(
+                    (self.classes_[names[0][0]], self.classes_[names[1][0]] if len(names[1]) == 1 else None),
+                    rows[side[0]],
+                    rows[side[1]],
+                    a[side[0]],
+                    a[side[1]],
+                    solver.distances[column],
+                )
+            )
+        if not found:
+            return (True if all(s.status == "converged" for s in solver.solutions) else None), ""
+        self.witness_ = found
+        more = f"; and {len(found) - 1} more pairs" if len(found) > 1 else ""
+        return False, f"no hyperplane separates {found[0]}{more}. Choose a finite C for a soft margin"
+
+    def _without_margin(self, solver: Solver) -> str:
+        """Return the words for a solution that is 0."""
+        return ""
+
+    def _parts(self) -> list[slice]:
+        """Return where the support vectors of each class are."""
+        ends = np.cumsum(self._n_support)
+        return [slice(int(end - count), int(end)) for end, count in zip(ends, self._n_support, strict=True)]
+
+    def _pair_columns(self, dual: Array) -> Array:
+        """Return the coefficients as one column per pair of classes."""
+        K, parts = len(self.classes_), self._parts()
+        columns = np.zeros((dual.shape[1], K * (K - 1) // 2))
+        for column, (i, j) in enumerate(combinations(range(K), 2)):
+            columns[parts[i], column] = dual[j - 1, parts[i]]
+            columns[parts[j], column] = dual[i, parts[j]]
+        return columns
+
+    def _score_columns(self, X: Any) -> Array:
+        """Return the scores of checked samples, one column per machine."""
+        dual, K = self._dual(), len(self.classes_)
+        if not self._by_pairs:
+            return self._sums(X, np.ascontiguousarray(dual.T)) + self.intercept_
+        if K <= _FEW_CLASSES:
+            return self._sums(X, self._pair_columns(dual)) + self.intercept_
+        # A support vector takes part in K − 1 of the K(K − 1)/2 machines only.
+        parts = [self._sums(X, np.ascontiguousarray(dual[:, part].T), part) for part in self._parts()]
+        scores = np.empty((X.shape[0], self.intercept_.shape[0]))
+        for column, (i, j) in enumerate(combinations(range(K), 2)):
+            scores[:, column] = parts[i][:, j - 1] + parts[j][:, i]
+        scores += self.intercept_
+        return scores
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores ``f(x)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples; for ``kernel="precomputed"`` their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_classes) or (n, n_pairs)
+            Two classes: one score, not negative for ``classes_[1]``. More: one column per class, the largest
+            decides; for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
+            With ``decision_function_shape="ovo"`` the scores of all pairs, positive for the first of a pair.
+        """
+        scores = self._score_columns(self._check_new(X))
+        if len(self.classes_) > 2 and self.decision_function_shape == "ovo":
+            return scores
+        return self._coding.decision(scores)
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples; for ``kernel="precomputed"`` their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from ``classes_``; equal votes are decided by the sum of the pairwise scores.
+        """
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        scores = self._score_columns(self._check_new(X))
+        return np.asarray(self.classes_[self._coding.decide(scores)])
+
+    def _linear_coef(self) -> Any:
+        if not self._by_pairs:
+            return super()._linear_coef()
+        columns = self._pair_columns(self._dual()).T
+        if not self._sparse:
+            return np.asarray(columns @ self.support_vectors_)
+        return _align_api_if_sparse(sparse.csr_array(sparse.csr_array(columns) @ self.support_vectors_))
+
+    def _calibrate(
+        self, matrix: KernelMatrix, problems: Any, solver: Solver, numbers: Array, weights: Array | None
+    ) -> None:
+        """Fit the sigmoids of the machines to out-of-fold scores, if probabilities are wanted."""
+        self._probA = self._probB = np.empty(0)
+        if self.probability == "deprecated" or not self.probability:
+            return
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        left = None if self.max_time is None else max(1e-3, self.max_time - self.certificate_.seconds)
+        scores = out_of_fold_scores(
+            matrix,
+            problems,
+            solver.solutions,
+            deal(numbers, _FOLDS, random),
+            tol=max(float(self.tol), _FOLD_TOL),
+            max_steps=int(self.max_iter),
+            max_time=left,
+            nu=getattr(self, "nu", None),
+        )
+        fits = [
+            fit_sigmoid(f, p.signs > 0, None if weights is None else weights[p.rows])
+            for f, p in zip(scores, problems, strict=True)
+        ]
+        A, B = np.array(fits).T
+        # scikit-learn's sigmoid of two classes is that of the first.
+        self._probA, self._probB = A, -B if len(self.classes_) == 2 else B
+
+    @property
+    def probA_(self) -> Array:  # noqa: N802
+        """Slopes ``A`` of the machines' sigmoids ``1/(1 + exp(A f + B))``; empty without probabilities."""
+        return self._probA
+
+    @property
+    def probB_(self) -> Array:  # noqa: N802
+        """Offsets ``B`` of the machines' sigmoids (of two classes: of the first class's)."""
+        return self._probB
+
+    @available_if(_has_probability)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class; the largest is always that of the predicted class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples; for ``kernel="precomputed"`` their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        X = self._check_new(X)
+        if self._probA.size == 0:
+            raise NotFittedError("predict_proba is not available when fitted with probability=False")
+        scores, K = self._score_columns(X), len(self.classes_)
+        if K == 2:
+            positive = sigmoids(scores, self._probA, -self._probB)
+            p = np.concatenate([1 - positive, positive], axis=1)
+        elif self._by_pairs:
+            p = couple(sigmoids(scores, self._probA, self._probB), K)
+        else:
+            p = normalised(sigmoids(scores, self._probA, self._probB))
+        return agree(p, self._coding.decide(scores))
+
+    @available_if(_has_probability)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples; for ``kernel="precomputed"`` their kernel values with all training samples.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Log-probabilities, in the order of ``classes_``.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def margin_report(self, X: Any, y: Any, within: float | None = None) -> MarginReport:
+        """Return slacks of labelled samples and where they lie relative to the margin.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features), or list of str
+            Samples, for example those of the fit.
+        y : array-like of shape (n,)
+            Their labels.
+        within : float or None
+            How far from 1 the margin ``y f(x)`` of a sample on the margin may be; None takes ``tol``.
+
+        Returns
+        -------
+        MarginReport
+            Widths, slacks, and masks ``outside``, ``on``, ``inside``, ``misclassified``.
+        """
+        scores = self._score_columns(self._check_new(X))
+        numbers = number_labels(self.classes_, np.asarray(y))
+        if numbers.shape[0] != scores.shape[0]:
+            raise ValueError(f"X has {scores.shape[0]} samples but y has {numbers.shape[0]} labels.")
+        codes = self._coding.codes[numbers].astype(np.float64)
+        return MarginReport.of(scores, codes, self.margin_width_, self.tol if within is None else within)

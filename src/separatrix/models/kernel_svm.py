@@ -1,0 +1,291 @@
+"""What the kernel support vector machines share: samples, kernel, solver, support vectors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._sparse import _align_api_if_sparse
+from sklearn.utils.validation import check_is_fitted
+
+from separatrix.data.view import Array
+from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_kernel
+from separatrix.models._base import IterativeEstimator
+from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
+from separatrix.solvers._loop import Below, Outcome, run
+from separatrix.solvers.hard_margin import HardMargins
+from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.kernel_scores import kernel_scores
+from separatrix.solvers.smo import DualProblem
+from separatrix.solvers.svm import SupportMachines
+from separatrix.solvers.svm_certificate import certify, scale_advice
+
+Solver = SupportMachines | HardMargins
+
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
+    "to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
+)
+#: Up to so many samples kernel values are kept in double and a fit goes on for six more digits: it costs
+#: next to nothing there, and makes dense and sparse data, weights and repeated samples agree.
+_FEW = 500
+#: Sets of parameters that were found valid, and how many are kept.
+_CHECKED: set[tuple[Any, ...]] = set()
+_MOST_CHECKED = 1024
+#: From here on tol bounds the relative gap too; a larger one leaves it ten times as large at most.
+_TIGHT = 1e-5
+
+
+class KernelSVM(IterativeEstimator):
+    """A machine with scores ``f(x) = Σ_i c_i k(x_i, x) + b``, learnt by a dual problem."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), Kernel, callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="right"), None],
+    }
+
+    kernel: Any
+    degree: int
+    gamma: Any
+    coef0: float
+    tol: float
+    shrinking: bool
+    cache_size: float
+    verbose: int
+    max_iter: int
+    max_time: float | None
+
+    kernel_: Kernel
+    support_: Array
+    support_vectors_: Any
+    dual_coef_: Any
+    intercept_: Array
+    shape_fit_: tuple[int, ...]
+    fit_status_: int
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        return list(super()._get_param_names())
+
+    def _validate_params(self) -> None:
+        """Check the parameters, the same ones once: for a small fit checks cost as much as the fit."""
+        values = [getattr(self, name) for name in self._get_param_names()]
+        key = (type(self), *map(type, values), *values)
+        try:
+            known = key in _CHECKED
+        except TypeError:  # a dict, for example, cannot be looked up
+            super()._validate_params()
+            return
+        if not known:
+            super()._validate_params()
+            if len(_CHECKED) < _MOST_CHECKED:
+                _CHECKED.add(key)
+
+    def _take_samples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
+        """Check the training samples; return them, a source of their rows, and ``y``."""
+        X, samples, y = fit_samples(self, self.kernel, X, y)
+        self.shape_fit_ = X.shape
+        return X, samples, y
+
+    def _find_kernel(self, X: Any, weights: Array | None) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel_ = resolve_kernel(
+                self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
+            )
+        self._gamma = float(getattr(self.kernel_, "gamma", 0.0))
+
+    def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
+        """Return what solves the problems."""
+        tol = float(self.tol)
+        few = matrix.shape[0] <= _FEW
+        return SupportMachines(
+            matrix,
+            problems,
+            tol=tol,
+            gap=tol if few or tol <= _TIGHT else 10 * tol,
+            aim=max(1e-6 * tol, min(tol, 1e-10)) if few else tol,
+            max_steps=int(self.max_iter),
+        )
+
+    def _solve(
+        self,
+        samples: Any,
+        problems: Sequence[DualProblem],
+        keep: Callable[[Any, Solver], None],
+        given: tuple[Any, Any, Any],
+    ) -> tuple[KernelMatrix, Solver, Outcome]:
+        """Solve the problems to the tolerance that was asked for.
+
+        ``keep(model, solver)`` makes fitted attributes of where the solver stands; ``given`` are the samples,
+        targets and weights of the fit, for callbacks.
+        """
+        few = samples.shape[0] <= _FEW
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix = KernelMatrix(
+                self.kernel_,
+                samples,
+                cache_bytes=self.cache_size * 1e6,
+                precision="float64" if few else None,
+            )
+        if self.verbose:
+            print(_forecast(type(self).__name__, matrix, problems, self.cache_size))
+        solver = self._solver(matrix, problems)
+        context = observer = None
+        if getattr(self, "_skl_callbacks", None):
+            X, y, weights = given
+
+            def attributes() -> dict[str, Any]:
+                twin = copy(self)
+                keep(twin, solver)
+                return {name: value for name, value in vars(twin).items() if name not in self.get_params()}
+
+            context, observer = self._observe(None, X, y, {"sample_weight": weights}, attributes)
+        outcome = run(
+            solver,
+            Below(-1.0),
+            max_iter=np.inf,
+            max_time=self.max_time,
+            verbose=int(self.verbose),
+            name=type(self).__name__,
+            observer=observer,
+        )
+        if outcome.status == "inseparable" and np.isfinite(problems[0].upper[0]):
+            raise ValueError(NOT_FINITE)  # only rounding errors make a bounded problem unbounded
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=given[0], y=given[1])
+        return matrix, solver, outcome
+
+    def _record(
+        self,
+        solver: Solver,
+        outcome: Outcome,
+        samples: Any,
+        count: int,
+        separable: bool | None = None,
+        verdict: str = "",
+    ) -> None:
+        """Keep certificate and history; warn where the fit did not end as asked."""
+        if verdict:
+            outcome = replace(outcome, status="inseparable")
+        unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
+        advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
+        self.certificate_ = certify(
+            solver.machines,
+            outcome,
+            tol=float(self.tol),
+            samples=count,
+            iterations=sum(solution.steps for solution in solver.solutions),
+            advice=advice,
+            separable=separable,
+            verdict=verdict,
+        )
+        self.history_ = outcome.history
+        self.fit_status_ = 0 if outcome.status in ("converged", "nonconvex") else 1
+        if not self.fit_status_:
+            return
+        message = f"{type(self).__name__} stopped before convergence: {self.certificate_.message}."
+        if outcome.status == "max_iter" and self.max_iter >= 0:
+            message = (
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
+                f"with StandardScaler or MinMaxScaler. {self.certificate_.message}."
+            )
+        if outcome.status == "inseparable":
+            message = f"{type(self).__name__} has no solution: {self.certificate_.message}."
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:
+        """Keep the support vectors and their coefficients, of shape (rows, n_support)."""
+        if not np.isfinite(float(np.abs(coef).sum()) + float(intercept.sum())):
+            raise ValueError(NOT_FINITE)
+        self.support_ = support.astype(np.int32)
+        if kind_of(self.kernel) == "matrix":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = samples.take(support)
+        self.dual_coef_, self.intercept_ = coef, intercept
+        self._sparse = bool(samples.sparse)
+        if self._sparse:
+            self.support_vectors_ = _align_api_if_sparse(self.support_vectors_)
+            self.dual_coef_ = _align_api_if_sparse(sparse.csr_array(coef))
+
+    def _dual(self) -> Array:
+        """Return the coefficients as a dense array."""
+        return np.asarray(self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else self.dual_coef_)
+
+    def _check_new(self, X: Any) -> Any:
+        """Return checked new samples."""
+        if "support_" not in self.__dict__:
+            check_is_fitted(self)
+        if sum(self._n_support.tolist()) != self.support_.shape[0]:
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        return new_samples(self, self.kernel, X)
+
+    def _sums(self, X: Any, coef: Array, part: slice | None = None) -> Array:
+        """Return ``Σ_j k(x, x_j) coef[j, :]`` over the support vectors (or a part of them)."""
+        precomputed = kind_of(self.kernel) == "matrix"
+        support = self.support_ if precomputed else self.support_vectors_
+        if part is not None:
+            support = support[part]
+        if coef.shape[0] == 0:
+            return np.zeros((X.shape[0], coef.shape[1]))
+        return kernel_scores(self.kernel_, support, coef, X)
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features for a linear kernel: one row per score column, read-only."""
+        if not isinstance(getattr(self, "kernel_", self.kernel), Linear) and self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._linear_coef()
+        (coef.data if sparse.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _linear_coef(self) -> Any:
+        coef = self.dual_coef_ @ self.support_vectors_
+        return _align_api_if_sparse(coef.tocsr()) if sparse.issparse(coef) else np.asarray(coef)
+
+    @property
+    def n_support_(self) -> Array:
+        """Number of support vectors (of each class)."""
+        try:
+            return np.asarray(self._n_support)
+        except AttributeError:
+            raise AttributeError("n_support_ exists only after fit") from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        kind = kind_of(self.kernel)
+        tags.input_tags.pairwise = kind == "matrix"
+        tags.input_tags.sparse = kind != "matrix"
+        if kind == "texts":
+            tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.sparse = True, False, False
+        return tags
+
+
+def _forecast(name: str, matrix: KernelMatrix, problems: Sequence[DualProblem], cache_size: float) -> str:
+    """Say what a fit will need before it begins."""
+    n, variables = matrix.shape[0], sum(problem.rows.size for problem in problems)
+    whole, own = 8e-6 * n * n, 6 * 8e-6 * variables
+    kept = min(whole, cache_size)
+    return (
+        f"{name}: {n:,} samples, {len(problems):,} problem{'s' if len(problems) > 1 else ''}, {variables:,} "
+        f"variables; needs up to {kept:,.0f} MB for kernel values (cache_size={cache_size:g}; the whole "
+        f"matrix has {whole:,.0f} MB) and {own:,.1f} MB beside"
+    )

@@ -1,0 +1,279 @@
+r"""The dual of linear support vector machines: bounds, responses and the certificate.
+
+Every column minimises, over its weights ``w`` and constant ``b``,
+
+    P(w, b) = ½‖w‖² + b²/(2γ²) + Σ_i φ_i(w·x_i + b),     φ_i(f) = max_v [v (t_i − f) − ε|v| − ½ δ_i v²]
+
+with ``v`` from a box: ``[0, U_i]`` or ``[−U_i, 0]`` by the sample's side for the hinge loss (``t = ±1``, ``ε = 0``),
+``[−U_i, U_i]`` for the ε-insensitive loss, ``U_i = C s_i``, ``δ = 0``. Squared losses have no upper end but
+``δ_i = 1/(2 U_i)``. The intercept is a weight of a constant feature γ, or free (``b²`` is then missing), or none.
+Any ``v`` in the box, with ``Σ v_i = 0`` where the intercept is free, proves
+
+    D(v) = Σ_i [v_i t_i − ε|v_i| − ½ δ_i v_i²] − ½‖Σ v_i x_i‖² − (γ²/2) (Σ v_i)²  ≤  min P.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.certificate import Certificate
+from separatrix.data.threads import in_threads, single_threaded
+from separatrix.data.view import BLOCK_BYTES, Array
+from separatrix.problem import Problem
+from separatrix.solvers._loop import Outcome
+from separatrix.solvers._softmax_gap import row_arguments
+
+LOSS_NAMES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
+"""The losses whose dual is a box."""
+
+#: Columns whose double precision weights fill a cache line.
+_LINE = 8
+
+
+class BoxDual:
+    """The numbers that define the dual of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, codes or targets, weights and loss.
+    C : float
+        Factor of the loss.
+    scaling : float or None
+        γ, the constant feature whose penalised weight is the intercept; None for a free one. Nothing
+        without ``problem.fit_intercept``.
+
+    Attributes
+    ----------
+    upper : ndarray of shape (n,)
+        ``U_i``.
+    squared : bool
+        Whether the loss is squared.
+    epsilon : float
+        ε, 0 for the hinge losses.
+    free : bool
+        Whether the intercept is free.
+    square : float
+        γ², 0 without an intercept or with a free one.
+    """
+
+    def __init__(self, problem: Problem, C: float, scaling: float | None) -> None:
+        name = problem.loss.name
+        if name not in LOSS_NAMES:
+            raise ValueError(f"the box dual needs one of the losses {', '.join(LOSS_NAMES)}; got {name!r}.")
+        self.problem, self.view, self.C, self.scaling = problem, problem.view, float(C), scaling
+        weights = problem.weights
+        n = self.view.shape[0]
+        self.upper = np.full(n, self.C) if weights is None else self.C * weights
+        self.squared = name.startswith("squared")
+        self.epsilon = float(problem.loss.epsilon or 0.0)
+        numbers = problem.targets
+        self.numbers = None if numbers is None else np.ascontiguousarray(numbers, dtype=np.float64)
+        self.columns = problem.columns
+        self.free = problem.fit_intercept and scaling is None
+        self.square = float(scaling) ** 2 if problem.fit_intercept and scaling is not None else 0.0
+
+    def codes(self, columns: Array) -> Array | None:
+        """Return the codes of the samples in these columns, (columns, n); None for numbers."""
+        if self.numbers is not None:
+            return None
+        return np.ascontiguousarray(self.problem.codes[:, columns].T[:, self.problem.classes])
+
+    def primal(self, squares: Array, intercept: Array, losses: Array) -> Array:
+        """Return the objective of each column from ``‖w‖²``, its intercept and the sum of its losses."""
+        value = 0.5 * squares + losses
+        if self.square > 0:
+            value += 0.5 * np.square(intercept) / self.square
+        return np.asarray(value)
+
+    def bound(self, linear: Array, square: Array, squares: Array, sums: Array) -> Array:
+        """Return the best bound of each column for a multiple ``τ ≤ 1`` of its dual variables.
+
+        From the sums ``Σ v t − ε|v|``, ``½ Σ δ v²`` and ``Σ v`` and from ``‖Σ v x‖²``.
+        """
+        quadratic = 0.5 * squares + 0.5 * self.square * np.square(sums)
+        if self.squared:
+            quadratic = quadratic + square
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tau = np.where(quadratic > 0, np.clip(linear / (2.0 * quadratic), 0.0, 1.0), 1.0)
+        return np.asarray(np.maximum(tau * linear - np.square(tau) * quadratic, 0.0))
+
+    def balance(self, V: Array) -> Array:
+        """Return dual variables that sum to 0 where the intercept is free: the heavier side is shrunk."""
+        if not self.free:
+            return V
+        positive, negative = np.maximum(V, 0.0), np.minimum(V, 0.0)
+        above, below = positive.sum(axis=1), -negative.sum(axis=1)
+        low = np.minimum(above, below)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.where(above > 0, low / above, 1.0)
+            down = np.where(below > 0, low / below, 1.0)
+        positive *= up[:, None]
+        positive += down[:, None] * negative
+        return positive
+
+    def evaluate(self, coef: Array, intercept: Array, V: Array) -> Evaluation:
+        """Return what weights and dual variables (columns, n) achieve and prove, in double precision."""
+        b = np.asarray(intercept, dtype=np.float64)
+        V = self.balance(np.asarray(V, dtype=np.float64))
+        K = self.columns
+        # Rows of sparse data look up the weights of a cache line of columns at a time.
+        width = _LINE if self.view.sparse else K
+        groups = [np.arange(k, min(k + width, K)) for k in range(0, K, width)]
+        with single_threaded(self.view.shape[0] * coef.size):
+            parts = list(in_threads(lambda g: _Judged(self, groups[g], coef, b, V), len(groups)))
+        mistakes = None
+        if self.numbers is None:
+            if self.problem.largest_wins:
+                best = np.stack([part.best for part in parts]).argmax(axis=0)
+                winner = np.take_along_axis(np.stack([part.winner for part in parts]), best[None], axis=0)[0]
+                wrong = winner != self.problem.classes
+            else:
+                wrong = np.any([part.wrong for part in parts], axis=0)
+            mistakes = float(self.upper @ wrong) / self.C
+        norms, losses, squares = np.concatenate([[part.norms, part.losses, part.squares] for part in parts], axis=1)
+        return Evaluation(
+            self.primal(norms, b, losses),
+            self.bound(*self.sums(V), squares, V.sum(axis=1)),
+            max(part.violation for part in parts),
+            mistakes,
+        )
+
+    def sums(self, V: Array) -> tuple[Array, Array]:
+        """Return ``Σ v t − ε|v|`` and ``½ Σ δ v²`` of each column."""
+        square = np.zeros(V.shape[0])
+        if self.squared:
+            inverse = np.divide(0.25, self.upper, out=np.zeros_like(self.upper), where=self.upper > 0)
+            square = np.square(V) @ inverse
+        if self.numbers is not None:
+            return V @ self.numbers - self.epsilon * np.abs(V).sum(axis=1), square
+        return np.abs(V).sum(axis=1), square  # v has the sign of t = ±1
+
+    def best_intercept(self, F: Array, columns: Array) -> Array:
+        """Return the constant that is best added to the scores of these columns, (columns, n).
+
+        The derivative of the losses in it rises; bisection finds where it changes its sign.
+        """
+        loss, reach = self.problem.loss, float(np.abs(F).max(initial=0.0)) + 1.0
+        codes = self.codes(columns)
+        if self.numbers is not None:
+            reach += float(np.abs(self.numbers).max(initial=0.0))
+        low, high = np.full(F.shape[0], -reach), np.full(F.shape[0], reach)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            f = F + middle[:, None]
+            if codes is None:
+                slope = loss.slope(f - self.numbers) @ self.upper
+            else:
+                slope = (codes * loss.slope(codes * f)) @ self.upper
+            low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
+        return np.asarray(0.5 * (low + high))
+
+
+class _Judged:
+    """Losses, ``‖w‖²``, ``‖Σ v x‖²`` and decisions of some columns, in one reading of the data."""
+
+    def __init__(self, dual: BoxDual, own: Array, W: Array, b: Array, V: Array) -> None:
+        self.dual, self.own, self.V = dual, own, V
+        n, d = dual.view.shape
+        self.count, self.padded = own.shape[0], 1 if own.shape[0] == 1 else -(-own.shape[0] // 8) * 8
+        self.b = b[own]
+        self.best, self.winner, self.wrong = np.zeros(n), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=bool)
+        width = self.padded if dual.view.sparse else self.count
+        self.by_feature = np.zeros((d, width))
+        self.by_feature[:, : self.count] = W[own].T
+        size = (d + 1) * width
+        total = dual.view.fold(lambda: np.zeros(size), self._add, 8 * size).reshape(d + 1, width)
+        self.losses = total[d, : self.count]
+        products, weights = total[:d], self.by_feature
+        self.squares = np.einsum("jk,jk->k", products, products)[: self.count]
+        self.norms = np.einsum("jk,jk->k", weights, weights)[: self.count]
+        products -= weights
+        self.violation = max(float(products.max(initial=0.0)), -float(products.min(initial=0.0)))
+
+    def _add(self, total: Array, rows: slice, block: Any) -> Array:
+        # So few rows at a time that their scores stay within a block's bytes, too.
+        short = max(1, BLOCK_BYTES // (8 * self.by_feature.shape[1]))
+        for begin in range(0, block.shape[0], short):
+            end = min(begin + short, block.shape[0])
+            part = block if end - begin == block.shape[0] else block[begin:end]
+            self._piece(total.reshape(-1, self.by_feature.shape[1]), slice(rows.start + begin, rows.start + end), part)
+        return total
+
+    def _piece(self, total: Array, rows: slice, block: Any) -> None:
+        dual, m = self.dual, self.count
+        count, (d, width) = block.shape[0], self.by_feature.shape
+        if dual.view.sparse:
+            arguments = row_arguments(block)
+            scores, R = np.empty((count, width)), np.zeros((count, width))
+            R[:, :m] = self.V[self.own, rows].T
+            _hot.padded_scores(*arguments, self.by_feature, scores)
+            _hot.add_padded_transposed(*arguments, R, 0, width, total[:d])
+        else:
+            scores = block @ self.by_feature
+            total[:d] += (self.V[self.own, rows] @ block).T
+        f = scores[:, :m] + self.b
+        U, problem = dual.upper[rows], dual.problem
+        if dual.numbers is not None:
+            total[d, :m] += U @ problem.loss.value(f - dual.numbers[rows][:, None])
+            return
+        y = problem.codes[:, self.own][problem.classes[rows]]
+        total[d, :m] += U @ np.where(y != 0, problem.loss.value(y * f), 0.0)
+        if problem.largest_wins:
+            winner = f.argmax(axis=1)
+            self.winner[rows], self.best[rows] = self.own[winner], f[np.arange(count), winner]
+        else:
+            self.wrong[rows] = np.any((y != 0) & ((f >= 0) != (y > 0)), axis=1)
+
+
+@dataclass
+class Evaluation:
+    """What a fit achieves: objective and bound of each column, distance of ``w`` from ``Σ v x``, errors."""
+
+    primal: Array
+    dual: Array
+    violation: float
+    mistakes: float | None
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap of all columns, relative to the objective."""
+        primal = float(self.primal.sum())
+        return max(0.0, primal - float(self.dual.sum())) / primal if primal > 0 else 0.0
+
+    def certificate(self, outcome: Outcome, tol: float, samples: int) -> Certificate:
+        """Return the certificate of the fit."""
+        primal, dual = float(self.primal.sum()), float(self.dual.sum())
+        gap = max(0.0, primal - dual)
+        status = outcome.status
+        if status in ("converged", "max_iter"):
+            status = "converged" if self.relative_gap <= tol else "max_iter"
+        return Certificate(
+            status=status,
+            message=_explain(status, self.relative_gap, tol),
+            iterations=outcome.iterations,
+            seconds=outcome.seconds,
+            primal=primal,
+            dual=min(primal, dual),
+            gap=gap,
+            relative_gap=self.relative_gap,
+            kkt_violation=self.violation,
+            training_errors=self.mistakes,
+            samples=samples,
+        )
+
+
+def _explain(status: str, gap: float, tol: float) -> str:
+    reached = f"relative duality gap {gap:.2g}"
+    if status == "converged":
+        return reached
+    remedy = {
+        "max_iter": "raise max_iter, scale the features (StandardScaler), or lower C",
+        "max_time": "raise max_time",
+        "interrupted": "fit again to go on",
+    }[status]
+    return f"{reached}, above tol={tol:g}: {remedy}"

@@ -1,0 +1,256 @@
+"""The dual problems of support vector machines, and what a solver holds of one while it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.view import Array
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+
+#: Curvature of a pair, relative to its kernel values, that only an indefinite kernel has.
+_NEGATIVE = 1e-5
+#: Squared margin, relative to the kernel values, below which classes count as not separable.
+_NO_MARGIN = 1e-12
+_STATUS = ("running", "converged", "max_iter", "unbounded")
+
+
+def dot(a: Array, b: Array) -> float:
+    """Return ``a'b``, in this thread: BLAS would wake others for it, which costs more than the sum."""
+    return float(np.einsum("i,i->", a, b))
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """``min ½ a'Qa + p'a`` over ``0 ≤ a ≤ u``, ``s'a = s'start``; ``Q_ij = s_i s_j k(x_{r_i}, x_{r_j})``.
+
+    Attributes
+    ----------
+    rows : ndarray of intp, shape (m,)
+        Which samples; they may repeat.
+    signs : ndarray of shape (m,)
+        ``s``: +1 or −1.
+    linear : ndarray of shape (m,)
+        ``p``.
+    upper : ndarray of shape (m,)
+        ``u``; infinity is allowed (hard margin).
+    start : ndarray of shape (m,)
+        A feasible start.
+    separate : bool
+        Whether ``Σ a`` stays too, that is the sums over either sign: the nu-problems.
+    """
+
+    rows: Array
+    signs: Array
+    linear: Array
+    upper: Array
+    start: Array
+    separate: bool = False
+
+
+@dataclass
+class DualSolution:
+    """Where a problem stands.
+
+    Attributes
+    ----------
+    alpha, gradient : ndarray of shape (m,)
+        A feasible point, and ``Qa + p`` there.
+    violation : float
+        ``m(a) − M(a)``; for separate sums the larger of the two signs'.
+    steps : int
+        Pairs changed.
+    status : str
+        "running", "converged", "max_iter", "nonconvex" or "unbounded".
+    """
+
+    alpha: Array
+    gradient: Array
+    violation: float = np.inf
+    steps: int = 0
+    status: str = "running"
+
+
+class Work:
+    """A problem in the order that the compiled loop wants, with ``E = s (Qa + p)`` instead of a gradient.
+
+    Variables of the same samples share kernel rows (regression: the second half repeats the first), and
+    where the sums over either sign are kept the positive variables come first.
+    """
+
+    def __init__(self, matrix: KernelMatrix, problem: DualProblem, solution: DualSolution) -> None:
+        self.matrix, self.problem, self.solution = matrix, problem, solution
+        rows, m = np.asarray(problem.rows, dtype=np.int64), problem.rows.size
+        half = m // 2
+        self.copies = 2 if m % 2 == 0 and m and np.array_equal(rows[:half], rows[half:]) else 1
+        self.separate, self.order = problem.separate, None
+        self.middle = half if self.copies == 2 else m
+        if self.separate and self.copies == 1:
+            self.order = np.argsort(-problem.signs, kind="stable")
+            self.middle = int(np.count_nonzero(problem.signs > 0))
+            rows = rows[self.order]
+        self.points = rows[: m // self.copies]
+        self.signs, self.upper = self._sorted(problem.signs), self._sorted(problem.upper)
+        self.alpha, self.E = self._sorted(solution.alpha), self.signs * self._sorted(solution.gradient)
+        self.diag = matrix.diag[self.points]
+        n = matrix.shape[0]
+        self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
+        self.worst_curvature = 0.0
+
+    def _sorted(self, values: Array) -> Array:
+        if self.order is not None:
+            values = values[self.order]
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def panels(self, precision: Precision, points: Array | None = None) -> Any:
+        """Return the packed samples of all points, or of some."""
+        if points is None and self.everything:
+            return self.matrix.panels(precision)
+        return self.matrix.panels(precision, self.points if points is None else self.points[points])
+
+    def state(
+        self,
+        precision: Precision,
+        *,
+        points: Array | None = None,
+        values: Array | None = None,
+        start: tuple[Array, Array, Array] | None = None,
+        tol: float,
+        max_steps: int,
+        row_bytes: float,
+    ) -> State:
+        """Return what the compiled loop needs for all points or some.
+
+        Parameters
+        ----------
+        precision : {"float32", "float64"}
+            Of the kernel rows.
+        points : ndarray or None
+            Which points; None: all of them, and the loop works on this object's own arrays.
+        values : ndarray or None
+            Their kernel block; None: rows are computed when needed.
+        start : tuple of ndarray or None
+            Other values than the present ones for ``a``, E and u.
+        tol, max_steps, row_bytes : float, int, float
+            Violation to reach, most steps, and most bytes of kept rows.
+        """
+        n = self.points.size
+        variables: Any = slice(None)
+        middle = self.middle
+        if points is not None:
+            variables = points if self.copies == 1 else np.concatenate([points, points + n])
+            middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
+        alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
+        return State(
+            variables,
+            alpha,
+            E,
+            precision,
+            panels=None if values is not None else self.panels(precision, points),
+            matrix=values,
+            copies=self.copies,
+            middle=middle,
+            separate=self.separate,
+            signs=self.signs[variables],
+            upper=upper,
+            diag=self.diag if points is None else self.diag[points],
+            tol=tol,
+            most_steps=max_steps,
+            row_bytes=row_bytes,
+        )
+
+    def groups(self) -> list[slice]:
+        """Return the variables of each sum that is kept."""
+        if self.separate:
+            return [slice(0, self.middle), slice(self.middle, None)]
+        return [slice(None)]
+
+    def scores(self) -> tuple[Array, float]:
+        """Return by how much each point violates optimality (``inf``: it is free), and the violation."""
+        growing = np.where(self.signs > 0, self.alpha < self.upper, self.alpha > 0)
+        falling = np.where(self.signs > 0, self.alpha > 0, self.alpha < self.upper)
+        score = np.full(self.E.shape, -np.inf)
+        worst = 0.0
+        for group in self.groups():
+            E, up, low = self.E[group], growing[group], falling[group]
+            if not up.any() or not low.any():
+                continue
+            least, most = E[up].min(), E[low].max()
+            worst = max(worst, float(most - least))
+            middle = 0.5 * (least + most)
+            grow, fall = np.where(up, middle - E, -np.inf), np.where(low, E - middle, -np.inf)
+            score[group] = np.where(up & low, np.inf, np.maximum(grow, fall))
+        n = self.points.size
+        return (np.maximum(score[:n], score[n:]) if self.copies == 2 else score), worst
+
+    def product(self, points: Array, change: Array, precision: Precision) -> Array:
+        """Return what a change of ``s a`` of some points adds to E of all variables."""
+        moved = np.flatnonzero(change)
+        rows, targets = self.points[points[moved]], None if self.everything else self.points
+        product = self.matrix.product(rows, change[moved, None], targets, precision)[:, 0]
+        return np.tile(product, self.copies)
+
+    def weights(self, alpha: Array) -> Array:
+        """Return ``s a`` of every point."""
+        weights, n = self.signs * alpha, self.points.size
+        return weights[:n] + weights[n:] if self.copies == 2 else weights
+
+    @property
+    def linear(self) -> Array:
+        """Return ``s p``: E where all variables are zero."""
+        return self.signs * self._sorted(self.problem.linear)
+
+    def recompute(self, precision: Precision) -> None:
+        """Compute E anew, without what steps have added to its rounding error."""
+        everything = np.arange(self.points.size)
+        self.E[:] = self.linear + self.product(everything, self.weights(self.alpha), precision)
+
+    def error(self, precision: Precision) -> float:
+        """Return about how far E may be from exact."""
+        return self.matrix.error(precision) * float(np.sqrt(dot(self.alpha, self.alpha)))
+
+    def read(self, alpha: Array, E: Array, violation: float) -> None:
+        """Bring the solution up to date."""
+        solution, gradient = self.solution, self.signs * E
+        if self.order is None:
+            solution.alpha, solution.gradient = alpha, gradient
+        else:
+            solution.alpha, solution.gradient = np.empty_like(alpha), np.empty_like(alpha)
+            solution.alpha[self.order], solution.gradient[self.order] = alpha, gradient
+        solution.violation = violation
+
+    def finish(self, status: str) -> None:
+        """Say how the problem ended."""
+        indefinite = status == "converged" and self.worst_curvature < -_NEGATIVE
+        self.solution.status = "nonconvex" if indefinite else status
+
+    def hopeless(self) -> bool:
+        """Return whether variables without an upper bound grow for ever: the classes are not separable.
+
+        ``w'w / (Σa)²`` is at least a quarter of the squared distance of the classes' convex hulls.
+        """
+        solution = self.solution
+        if not np.isinf(self.upper).any():
+            return False
+        total = float(solution.alpha.sum())
+        square = dot(solution.alpha, solution.gradient - self.problem.linear)
+        scale = float(np.abs(self.diag).mean())
+        return total > 0 and square <= _NO_MARGIN * scale * total * total
+
+
+class State:
+    """Part of a problem in the hands of the compiled loop, with the arrays that it points into."""
+
+    def __init__(self, variables: Any, alpha: Array, E: Array, precision: Precision, **settings: Any) -> None:
+        self.variables, self.alpha, self.E, self.kept = variables, alpha, E, settings
+        self.refinements = 0
+        make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
+        self.loop = make(alpha=alpha, E=E, **settings)
+
+    @property
+    def status(self) -> str:
+        """Return how the loop ended: "running", "converged", "max_iter" or "unbounded"."""
+        return _STATUS[self.loop.status]

@@ -1,0 +1,257 @@
+r"""Active sets: a dual problem too large for whole kernel rows, solved on a changing part of its variables.
+
+Each round takes the free variables, the worst violators and their nearest neighbours in order of violation,
+solves the problem in these with all others fixed, and corrects ``E = s (Qa + p)`` of all variables
+by the kernel columns of those that changed. Nothing of the kernel matrix is kept between rounds but the
+block of the active points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.threads import in_threads
+from separatrix.data.view import Array
+from separatrix.solvers._dual import Work, dot
+from separatrix.solvers.kernel_matrix import Precision
+
+#: An active part is solved to this share of the violation that it came from.
+_SHARE = 0.1
+#: Violation to which the sample is solved that gives the start, and the width of the margin within which
+#: the start lies between its bounds, in units of p.
+_START, _RAMP = 0.05, 0.01
+#: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
+_HUGE = 1e8
+#: Most points of that sample.
+_SAMPLE = 5000
+#: Parts of a block that threads compute.
+_PARTS = 8
+
+
+class ActiveSet:
+    """Rounds of active sets on one problem.
+
+    Parameters
+    ----------
+    work : Work
+        The problem.
+    precision : {"float32", "float64"}
+        Of kernel entries.
+    tol : float
+        Violation at which it is solved.
+    max_steps : int
+        Most pairs changed; −1: no limit.
+    least : int
+        Least number of active points, and the size of the sample that gives the start.
+    """
+
+    def __init__(
+        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int
+    ) -> None:
+        self.work, self.precision, self.outer = work, precision, precision
+        self.tol, self.max_steps, self.least = tol, max_steps, least
+        self.random = np.random.default_rng(0)
+        #: What E is measured in.
+        self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
+        #: What variables without an upper bound are measured in.
+        self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
+        self.values: Array | None = None
+
+    def advance(self, seconds: float) -> Iterator[None]:
+        """Take rounds until the problem is solved; yield after each bounded amount of work."""
+        work, solution = self.work, self.work.solution
+        if self._wants_start():
+            yield from self._start(seconds)
+        while True:
+            score, violation = work.scores()
+            work.read(work.alpha, work.E, violation)
+            if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine():
+                score, violation = work.scores()
+                work.read(work.alpha, work.E, violation)
+            if violation <= self.tol:
+                return work.finish("converged")
+            if 0 <= self.max_steps <= solution.steps:
+                return work.finish("max_iter")
+            if work.hopeless():
+                return work.finish("unbounded")
+            points = self._choose(score)
+            yield from self._solve(points, violation, seconds)
+
+    def _doubt(self) -> float:
+        """Return the rounding error of E if it could still be made smaller, else 0."""
+        return self.work.error("float32") if self.outer == "float32" else 0.0
+
+    def _refine(self) -> bool:
+        """Compute E in double from now on, if its rounding error is not small beside the tolerance."""
+        if self._doubt() <= 0.25 * self.tol:
+            return False
+        self.outer = "float64"
+        self.work.recompute(self.outer)
+        return True
+
+    def _solve(self, points: Array, violation: float, seconds: float) -> Iterator[None]:
+        """Solve the problem in some points, and take the solution over."""
+        work, solution = self.work, self.work.solution
+        budget = work.matrix.cache_bytes / 2
+        size = np.dtype(self.precision).itemsize * points.size**2
+        values = self._block(points) if size <= budget or work.matrix.native is None else None
+        state = work.state(
+            self.precision,
+            points=points,
+            values=values,
+            tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
+            max_steps=self.max_steps - solution.steps if self.max_steps >= 0 else -1,
+            row_bytes=budget,
+        )
+        steps = solution.steps
+        while state.status == "running":
+            _hot.run_smo([state.loop], seconds)
+            solution.steps = steps + state.loop.steps
+            if float(state.alpha.max()) > _HUGE * self.bound:
+                break  # whether there is a solution is asked with all points
+            if state.status == "running":
+                yield
+        work.matrix.entries += state.loop.entries
+        work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
+        before = work.weights(work.alpha)
+        work.alpha[state.variables] = state.alpha
+        change = work.weights(work.alpha)[points] - before[points]
+        work.E += work.product(points, change, self.outer)
+        yield
+
+    def _choose(self, score: Array) -> Array:
+        """Return the points to work on, in order."""
+        free = int(np.count_nonzero(np.isposinf(score)))
+        count = min(score.size, max(self.least, free + self.least // 2))
+        if not self.work.alpha.any():
+            return self._sample(count)
+        worst = np.argsort(-score, kind="stable")[:count]
+        violators = np.flatnonzero(score > 0)
+        if violators.size > count:
+            # The worst are often neighbours, of which one cures all: let others take part.
+            kept = max(free, count // 4)
+            others = violators[~np.isin(violators, worst[:kept])]
+            worst = np.concatenate([worst[:kept], self.random.permutation(others)[: count - kept]])
+        return np.sort(worst)
+
+    def _sample(self, count: int) -> Array:
+        """Return evenly spread points of both signs."""
+        work, n = self.work, self.work.points.size
+        parts = []
+        for sign in (1, -1) if work.copies == 1 else (1,):
+            of_sign = np.flatnonzero(work.signs[:n] == sign) if work.copies == 1 else np.arange(n)
+            share = min(of_sign.size, -(-count * of_sign.size // n))
+            parts.append(of_sign[np.linspace(0, of_sign.size - 1, share).astype(np.int64)])
+        return np.sort(np.concatenate(parts))
+
+    def _block(self, points: Array) -> Array:
+        """Return the kernel values between the points, in memory that the rounds share."""
+        work, count = self.work, points.size
+        if work.matrix.native is None:
+            rows = work.points[points]
+            return np.ascontiguousarray(work.matrix.block(rows, rows), dtype=self.precision)
+        if self.values is None or self.values.size < count * count:
+            self.values = np.empty(count * count, dtype=self.precision)
+        values = self.values[: count * count].reshape(count, count)
+        panels, numbers = work.panels(self.precision, points), np.arange(count)
+
+        def fill(part: int) -> None:
+            rows = slice(part * count // _PARTS, (part + 1) * count // _PARTS)
+            panels.block(panels, numbers[rows], values[rows])
+
+        for _ in in_threads(fill, _PARTS):
+            pass
+        work.matrix.entries += count * count
+        return values
+
+    def _most(self) -> int:
+        """Return how many points a block may have."""
+        size = np.dtype(self.precision).itemsize
+        return int(min(_SAMPLE, np.sqrt(self.work.matrix.cache_bytes / 2 / size)))
+
+    def _wants_start(self) -> bool:
+        work = self.work
+        return (
+            self.max_steps < 0
+            and work.points.size >= 2 * self.least
+            and self._most() >= self.least
+            and bool(np.isfinite(work.upper).all())
+            and work.matrix.native is not None
+        )
+
+    def _start(self, seconds: float) -> Iterator[None]:
+        """Start where a sample of the points, each standing for several, says that the solution is.
+
+        The sample is solved with upper bounds larger by the factor that it is smaller. Its scores then tell
+        for every variable on which side of the margin it is, and so whether its best value is 0 or u.
+        """
+        work, n = self.work, self.work.points.size
+        points = self._sample(max(self.least, min(n // 8, self._most())))
+        variables = points if work.copies == 1 else np.concatenate([points, points + n])
+        linear, factor = work.linear, n / points.size
+        start = self._spread(variables, factor)
+        if start is None:
+            return
+        local = np.tile(np.arange(points.size), work.copies)
+        signs, values = work.signs[variables], self._block(points)
+        weights = np.bincount(local, signs * start, points.size)
+        E = linear[variables]
+        if start.any():
+            E = E + (values @ weights.astype(values.dtype))[local]
+        state = work.state(
+            self.precision,
+            points=points,
+            values=values,
+            start=(start, E, work.upper[variables] * factor),
+            tol=max(self.tol, _START * self.scale),
+            max_steps=-1,
+            row_bytes=0.0,
+        )
+        while state.status == "running":
+            _hot.run_smo([state.loop], seconds)
+            if state.status == "running":
+                yield
+        weights = np.bincount(local, signs * state.alpha, points.size)
+        score = linear + work.product(points, weights, self.precision)
+        for group in work.groups():
+            s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
+            work.alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
+        work.recompute(self.precision)
+        yield
+
+    def _spread(self, variables: Array, factor: float) -> Array | None:
+        """Return a feasible start of the sample, the sums of all variables spread evenly; None if none is."""
+        work, start = self.work, np.zeros(variables.size)
+        for sign in (1, -1):
+            mine = work.signs[variables] == sign
+            total = float(work.alpha[work.signs == sign].sum())
+            if total > 0:
+                room = work.upper[variables][mine] * factor
+                if room.sum() < total:
+                    return None
+                start[mine] = room * (total / room.sum())
+        return start
+
+
+def at_bounds(signs: Array, score: Array, upper: Array, total: float, ramp: float) -> Array:
+    """Return the variables that scores E ask for: ``u`` where ``s (E − b) < 0``, else 0.
+
+    The b is the one with ``s'a = total``; within a ramp around it they lie between, so that there is one.
+    """
+    low, high = float(score.min()) - ramp, float(score.max()) + ramp
+
+    def at(b: float) -> Array:
+        return np.asarray(upper * np.clip(0.5 - signs * (score - b) / ramp, 0.0, 1.0))
+
+    for _ in range(60):
+        b = 0.5 * (low + high)
+        low, high = (b, high) if dot(signs, at(b)) < total else (low, b)
+    alpha = at(high)
+    # What rounding has left.
+    rest = total - dot(signs, alpha)
+    j = int(np.argmax(np.where(signs * rest > 0, upper - alpha, alpha)))
+    alpha[j] += signs[j] * rest
+    return alpha

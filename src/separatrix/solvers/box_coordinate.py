@@ -1,0 +1,380 @@
+r"""Linear support vector machines by dual coordinate descent: for sparse or wide data.
+
+The problem and its dual are those of :mod:`separatrix.solvers._box_dual`; a step solves for one sample's dual
+variables exactly (``_hot/box_dual.hpp``). An epoch visits the samples in random order, those whose last steps
+gained next to nothing less often (after Hsieh et al., 2008, algorithm 3). Columns are independent problems; up to a
+cache line of them share the visits, and such groups run in threads, so that the result does not depend on
+their number.
+
+A free intercept is the multiplier of ``Σ v = 0``: the augmented Lagrangian adds σ to all inner products, with
+which the intercept follows every step, and after each epoch the multiplier moves by ``σ Σ v``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.threads import in_threads
+from separatrix.data.view import Array
+from separatrix.problem import Problem, Result
+from separatrix.solvers._box_dual import BoxDual
+from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._order import Visits
+from separatrix.solvers._rows import chunks, in_memory
+from separatrix.solvers._softmax_gap import row_arguments
+
+if TYPE_CHECKING:
+    from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+#: Bytes of the weights of one feature: a cache line.
+_LINE = 128
+#: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
+_SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
+#: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
+_NEGLIGIBLE = 0.03
+#: Stored values times columns visited between two looks at the clock: a few milliseconds.
+_CHUNK_WORK = 4 << 20
+#: The loop's own gap is rounded: it must be below this part of the tolerance.
+_SAFE = 0.95
+#: Epochs after which, and so many more to come, coordinate descent counts as slow.
+_EPOCHS, _SLOW = 30, 60
+#: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
+_SLOPE = 5.0
+#: Checks without a better gap after which single precision, or the fit, is given up.
+_PATIENCE = 3
+
+
+class BoxCoordinate:
+    """Solver; see the module's description.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, codes or targets, weights; a loss of :data:`separatrix.solvers._box_dual.LOSS_NAMES`. Its
+        view must be in memory.
+    C : float
+        Factor of the loss.
+    scaling : float or None
+        The constant feature whose penalised weight is the intercept; None for a free intercept.
+    coef, intercept : ndarray of shape (columns, features) and (columns,)
+        Where to start.
+    tol : float
+        Relative duality gap to reach.
+    seed : int
+        Where the random orders start.
+    newton : bool
+        Whether Newton's method may finish what is slow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.losses import LOSSES
+    >>> from separatrix.solvers._loop import Below, run
+    >>> problem = Problem(view_of(np.array([[-2.0], [-1.0], [1.0], [2.0]])), np.array([0, 0, 1, 1]),
+    ...                   np.array([[-1], [1]], dtype=np.int8), loss=LOSSES["hinge"], fit_intercept=False)
+    >>> solver = BoxCoordinate(problem, C=10.0, scaling=None, coef=np.zeros((1, 1)),
+    ...                        intercept=np.zeros(1), tol=1e-9, seed=0)
+    >>> result = solver.finish(run(solver, Below(1e-9), max_iter=100))
+    >>> result.certificate.status, result.coef.round(6).tolist()
+    ('converged', [[1.0]])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        C: float,
+        scaling: float | None,
+        coef: Array,
+        intercept: Array,
+        tol: float,
+        seed: int,
+        newton: bool = False,
+    ) -> None:
+        self.newton = newton
+        self.view = in_memory(problem.view, "dual coordinate descent")
+        self.problem, self.tol = problem, float(tol)
+        self.dual = BoxDual(problem, C, scaling)
+        self.coef, self.intercept = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
+        present = problem.weights
+        self.visits = Visits(self.view, problem.classes, present, shuffle=True, seed=seed, merge=False)
+        self.seed = seed
+        norms = self.view.row_norms()
+        median = float(np.median(norms[self.visits.order])) if self.visits.order.size else 1.0
+        self.constant = max(median, 1e-30) if self.dual.free else self.dual.square
+        self.norms = norms + self.constant
+        stiffness = float((self.dual.upper * self.norms).max(initial=0.0))
+        self.single = tol >= _SINGLE_TOL and (self.dual.squared or stiffness < _SINGLE_STIFFNESS)
+        self.primal, self.gap = np.zeros(problem.columns), np.full(problem.columns, np.inf)
+        self.newton_solver: SemismoothNewton | None = None
+        self.groups = self._grouped()
+        if self.coef.any():
+            self._start()
+
+    def _start(self) -> None:
+        """Take over given weights as far as the dual can express them."""
+        dual, every = self.dual, np.arange(self.problem.columns)
+        F = self.view.scores(self.coef, self.intercept).T.astype(np.float64)
+        codes = dual.codes(every)
+        short = dual.numbers - F if codes is None else codes - F
+        short = np.sign(short) * np.maximum(np.abs(short) - dual.epsilon, 0.0)
+        V = 2.0 * short if dual.squared else np.clip(_SLOPE * short, -1.0, 1.0)
+        if codes is not None:
+            V = np.where(codes * V > 0, V, 0.0)
+        V *= dual.upper
+        # v is right at an optimum, and C'/C times as large at that of another C'.
+        G = self.view.transposed(V.T.astype(self.view.dtype)).T
+        wanted, square = np.einsum("kj,kj->k", self.coef, G), np.einsum("kj,kj->k", G, G)
+        theta = np.clip(np.divide(wanted, square, out=np.zeros_like(wanted), where=square > 0), 0.0, 1.0)
+        for group in self.groups:
+            group.take_over(theta[group.own, None] * V[group.own])
+
+    def _grouped(self) -> list[_Group]:
+        dtype = np.dtype(np.float32 if self.single else np.float64)
+        width = _LINE // dtype.itemsize
+        K = self.problem.columns
+        starts = range(0, K, width)
+        return [_Group(self, np.arange(k, min(k + width, K)), dtype, self.seed + k) for k in starts]
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each epoch; its measure is the last computed relative gap."""
+        epoch = 0
+        while True:
+            awake = [group for group in self.groups if not group.done]
+            for _ in in_threads(lambda i: awake[i].epoch(control), len(awake)):  # noqa: B023
+                pass
+            epoch += 1
+            for group in awake:
+                self.primal[group.own], self.gap[group.own] = group.primal, group.gap
+            measure = self._measure()
+            done = all(group.done for group in self.groups)
+            stuck = done and any(group.stuck for group in self.groups)
+            if done and not stuck:
+                measure = min(measure, self.tol)
+            known = np.isfinite(measure)
+            record = {
+                "epoch": epoch,
+                "gain": sum(float(group.tally[0]) for group in awake),
+                "objective": float(self.primal.sum()) if known else None,
+                "relative_gap": measure if known else None,
+            }
+            finished = "max_iter" if stuck and not self.single and measure > self.tol else None
+            yield Step(record, measure, finished)
+            if control.reason() is not None:
+                return
+            if stuck and self.single:
+                self._promote()
+            slow = [group for group in self.groups if group.slow and not group.done]
+            if self.newton and slow and len(slow) == sum(not group.done for group in self.groups):
+                yield from self._finish_with_newton(control, slow)
+                return
+
+    def _measure(self) -> float:
+        total, gap = float(self.primal.sum()), float(self.gap.sum())
+        return gap / total if np.isfinite(gap) and total > 0 else np.inf
+
+    def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
+        """Solve the columns that coordinate descent approaches slowly by Newton's method, from where they are."""
+        from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+        for group in self.groups:
+            self.coef[group.own], self.intercept[group.own] = group.parameters()
+        own = np.concatenate([group.own for group in slow])
+        settings = self.dual.C, self.dual.scaling
+        self.newton_solver = SemismoothNewton(
+            self.problem,
+            C=settings[0],
+            scaling=settings[1],
+            coef=self.coef,
+            intercept=self.intercept,
+            tol=self.tol,
+            columns=own[self.gap[own] > _SAFE * self.tol * self.primal[own]],
+            V=self._dual_variables(self.groups),
+        )
+        found = self.newton_solver
+        for step in found.steps(control):
+            chosen = np.concatenate(found.batches)
+            known = np.isfinite(found.gap[chosen])
+            self.primal[chosen[known]], self.gap[chosen[known]] = found.primal[chosen[known]], found.gap[chosen[known]]
+            step.measure = self._measure()
+            step.record.update(objective=float(self.primal.sum()), relative_gap=step.measure)
+            yield step
+
+    def _promote(self) -> None:
+        """Go on in double precision."""
+        old, self.single = self.groups, False
+        V = self._dual_variables(old)
+        self.groups = self._grouped()
+        for group in self.groups:
+            group.take_over(V[group.own])
+
+    def _dual_variables(self, groups: list[_Group]) -> Array:
+        V = np.zeros((self.problem.columns, self.view.shape[0]))
+        for group in groups:
+            V[group.own] = group.v[:, : group.own.shape[0]].T
+        return V
+
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the parameters in the data's precision and what they prove."""
+        coef = np.empty((self.problem.columns, self.view.shape[1]), dtype=self.view.dtype)
+        intercept = np.empty(self.problem.columns, dtype=self.view.dtype)
+        if self.newton_solver is not None:
+            coef[:], intercept[:] = self.newton_solver.coef, self.newton_solver.intercept
+            V = self.newton_solver.V
+        else:
+            for group in self.groups:
+                coef[group.own], intercept[group.own] = group.parameters()
+            V = self._dual_variables(self.groups)
+        found = self.dual.evaluate(coef, intercept, V)
+        samples = int(np.count_nonzero(self.dual.upper > 0))
+        certificate = found.certificate(outcome, self.tol, samples)
+        return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+
+class _Group:
+    """Columns that share the visits of the rows."""
+
+    def __init__(self, solver: BoxCoordinate, own: Array, dtype: np.dtype[Any], seed: int) -> None:
+        self.solver, self.dual, self.own, self.dtype = solver, solver.dual, own, dtype
+        problem, view = solver.problem, solver.view
+        n, d = view.shape
+        self.padded = 1 if own.shape[0] == 1 else -(-own.shape[0] // 8) * 8
+        P = self.padded
+        self.order, self.random = solver.visits.order.copy(), seed
+        self.weights, self.v = np.zeros((d, P), dtype=dtype), np.zeros((n, P), dtype=dtype)
+        self.offsets, self.tally = np.zeros(P, dtype=dtype), np.zeros(2)
+        self.asleep = np.zeros(n, dtype=np.uint8)
+        targets, low, high = (np.zeros((problem.codes.shape[0], P), dtype=dtype) for _ in range(3))
+        end = 1e30 if self.dual.squared else 1.0
+        if self.dual.numbers is None:
+            codes = problem.codes[:, own]
+            targets[:, : own.shape[0]] = codes
+            low[:, : own.shape[0]], high[:, : own.shape[0]] = np.minimum(codes, 0) * end, np.maximum(codes, 0) * end
+        else:
+            low[:, 0], high[:, 0] = -end, end
+        upper = self.dual.upper
+        delta = np.zeros(n)
+        if self.dual.squared:
+            np.divide(0.5, upper, out=delta, where=upper > 0)
+        # The arrays must live as long as the compiled state that points into them.
+        self._kept = (
+            np.ascontiguousarray(problem.classes, dtype=np.int32), upper, delta, solver.norms, targets, low, high,
+            np.zeros(2 * P, dtype=dtype),
+        )  # fmt: skip
+        kind = _hot.BoxDualFloat32 if dtype == np.float32 else _hot.BoxDualFloat64
+        self.state = kind(
+            classes=self._kept[0],
+            upper=upper,
+            delta=delta,
+            norms=solver.norms,
+            numbers=self.dual.numbers,
+            targets=targets,
+            low=low,
+            high=high,
+            epsilon=self.dual.epsilon,
+            constant=solver.constant,
+            weights=self.weights,
+            v=self.v,
+            offsets=self.offsets,
+            asleep=self.asleep,
+            scratch=self._kept[-1],
+            tally=self.tally,
+        )
+        self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
+        self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
+        self.gained, self.factor = 0.0, 1.0
+        self.level = 0.0
+        self.done = self.stuck = self.slow = False
+        self.before: tuple[int, float] | None = None
+
+    def take_over(self, V: Array) -> None:
+        """Begin with these dual variables, (columns, n)."""
+        self.v[:, : self.own.shape[0]] = V.T
+        rows, dtype = self.solver.view.read(slice(0, self.solver.view.shape[0])), self.dtype
+        _hot.add_padded_transposed(*row_arguments(rows), np.ascontiguousarray(self.v, dtype=dtype), 0, self.padded,
+                                   self.weights)  # fmt: skip
+        self.offsets[: self.own.shape[0]] = self.solver.constant * V.sum(axis=1)
+
+    def epoch(self, control: Control) -> None:
+        """Visit the samples that are awake, and look at the gap now and then."""
+        view, n = self.solver.view, self.order.shape[0]
+        self.random = _hot.shuffle(self.order, self.random)
+        self.tally[:] = 0.0
+        self.state.negligible = _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
+        size = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, view.row_elements))))
+        for rows, begin, end, gathered in chunks(view, self.order, size):
+            arguments = row_arguments(rows)
+            run = self.state.run_dense if len(arguments) == 1 else self.state.run_csr
+            run(*arguments, self.order, begin, end, gathered)
+            if control.expired():
+                return
+        self.count += 1
+        gain = float(self.tally[0])
+        self.level = max(self.level + gain if self.best == np.inf else self.level, 0.0)
+        if self.dual.free:
+            m = self.own.shape[0]
+            self.offsets[:m] += (self.solver.constant * self.v[:, :m].sum(axis=0, dtype=np.float64)).astype(self.dtype)
+        # Gains that fall by a factor r each time have gain r/(1 − r) still to come; what part of the gap that
+        # is shows the last check.
+        ratio = min(gain / self.gained, 0.99) if self.gained > 0 else 0.99
+        self.gained, remaining = gain, gain * ratio / (1.0 - ratio)
+        promising = self.factor * remaining <= self.solver.tol * self.level
+        if (promising and self.count > self.checked + self.checked // 20) or self.count >= 1.5 * self.checked + 10:
+            self._check()
+            self.checked = self.count
+            if remaining > 0:
+                self.factor = float(np.clip(self.gap.sum() / remaining, 1e-2, 1e4))
+
+    def _scores(self) -> Array:
+        """Return the scores without intercept, (columns, n), in double precision."""
+        view = self.solver.view
+        out = np.empty((view.shape[0], self.padded), dtype=self.dtype)
+        for part in view.parts():
+            _hot.padded_scores(*row_arguments(view.read(part)), self.weights, out[part])
+        return np.ascontiguousarray(out[:, : self.own.shape[0]].T, dtype=np.float64)
+
+    def _check(self) -> None:
+        dual, m = self.dual, self.own.shape[0]
+        F = self._scores()
+        norms = np.einsum("jk,jk->k", self.weights, self.weights, dtype=np.float64)[:m]
+        V = np.ascontiguousarray(self.v[:, :m].T, dtype=np.float64)
+        b = self._intercept(F)
+        F += b[:, None]
+        problem, sums = self.solver.problem, V.sum(axis=1)
+        if dual.numbers is not None:
+            losses = problem.loss.value(F - dual.numbers) @ dual.upper
+        else:
+            y = problem.codes[:, self.own].T[:, problem.classes]
+            losses = np.where(y != 0, problem.loss.value(y * F), 0.0) @ dual.upper
+        self.primal = dual.primal(norms, b, losses)
+        bound = dual.bound(*dual.sums(V), norms, sums)
+        self.gap = np.maximum(self.primal - bound, 0.0)
+        if dual.free:
+            self.gap += np.abs(sums) * (1.0 + np.abs(b))
+        relative = float(self.gap.sum()) / max(float(self.primal.sum()), 1e-300)
+        self.level = float(self.primal.sum())
+        self.poor = 0 if relative < 0.9 * self.best else self.poor + 1
+        self.best = min(self.best, relative)
+        # Rounding may stand in the way, which single precision shows soon.
+        if self.before is not None and self.count > self.before[0]:
+            epochs, last = self.count - self.before[0], self.before[1]
+            rate = np.log(last / max(relative, 1e-300)) / epochs
+            self.slow = self.count >= _EPOCHS and np.log(relative / self.solver.tol) > _SLOW * rate
+        self.before = self.count, relative
+        self.stuck = self.poor >= _PATIENCE and float(self.tally[0]) <= 1e-7 * self.level
+        self.done = relative <= _SAFE * self.solver.tol or self.stuck
+
+    def _intercept(self, F: Array) -> Array:
+        if self.dual.free:
+            return self.dual.best_intercept(F, self.own)
+        return np.asarray(self.offsets[: self.own.shape[0]], dtype=np.float64)
+
+    def parameters(self) -> tuple[Array, Array]:
+        """Return weights and intercepts."""
+        weights = self.weights[:, : self.own.shape[0]].T
+        return weights, self._intercept(self._scores() if self.dual.free else weights)

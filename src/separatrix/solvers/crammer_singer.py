@@ -1,0 +1,323 @@
+r"""The joint multiclass SVM (Crammer–Singer), linear: dual coordinate descent over samples.
+
+Problem, for ``K`` classes and ``h_ik = f_k(x_i) + [k ≠ c_i]``:
+
+    min over W:  ½ Σ_k ‖w_k‖² + C Σ_i s_i (max_k h_ik − h_{i c_i}),   f_k(x) = w_k·x + b_k
+
+The intercept is a weight like the others, on a constant feature (`intercept_scaling`, as in LIBLINEAR). Dual: ``μ_i``
+in the simplex, ``α_i = C s_i (t_i − μ_i)``,
+
+    max  −½‖Σ_i α_i x_iᵀ‖² + C Σ_i s_i (1 − μ_{i c_i}),
+
+with ``W = Σ α_i x_iᵀ`` at the optimum. A step solves exactly for all classes of one sample
+(``_hot/crammer_singer.hpp``; Keerthi, Sundararajan, Chang, Hsieh and Lin, 2008). The gap is a sum over samples,
+``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain at its sample:
+samples that have nothing left sleep for some epochs, and the sum says when a certificate is worth its pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.certificate import Certificate
+from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.threads import single_threaded
+from separatrix.data.view import Array
+from separatrix.problem import Problem, Result
+from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._order import Visits
+from separatrix.solvers._simplex import best_part, freedom, newton_direction
+from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
+
+#: Tolerances from here on are reached in single precision.
+_SINGLE_TOL = 1e-5
+#: A sample may sleep if its gap is below this part of tol, were all samples to have as much.
+_NEGLIGIBLE = 0.1
+#: Stored values times classes visited between two looks at the clock: a few milliseconds.
+_CHUNK_WORK = 4 << 20
+#: Joint steps: most free directions, most steps in a row, and what one may cost in epochs.
+_MOST_FREE, _NEWTON_ROUNDS, _NEWTON_EPOCHS = 2000, 10, 20
+
+
+class LinearCrammerSinger:
+    """One fit by dual coordinate descent, epoch by epoch.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, joint codes (a column for each class) and weights; its view must be in memory. With
+        ``fit_intercept`` the scores have a penalised constant term.
+    C : float
+        Factor of the loss.
+    tol : float
+        Relative duality gap that the fit is meant to reach: it sets precision and effort, the loop ends the fit.
+    intercept_scaling : float
+        Value of the constant feature: the larger, the less the intercept is penalised.
+    seed : int
+        Where the random orders start.
+    threads : int
+        Threads for the certificate; epochs use one. The result does not depend on it.
+    start : ndarray of shape (n, K) or None
+        Dual variables ``μ`` to start from: those of a fit with another ``C`` (`mu`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.data.memory import view_of
+    >>> from separatrix.multiclass import Coding
+    >>> from separatrix.solvers._loop import Below, run
+    >>> problem = Problem(view_of(np.eye(3)), np.arange(3), Coding.of("joint", 3).codes, joint=True)
+    >>> solver = LinearCrammerSinger(problem, C=10.0, tol=1e-9)
+    >>> result = solver.finish(run(solver, Below(1e-9), max_iter=1000))
+    >>> result.certificate.status, result.coef.argmax(axis=0).tolist()
+    ('converged', [0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        C: float,
+        tol: float,
+        intercept_scaling: float = 1.0,
+        seed: int = 0,
+        threads: int = 1,
+        start: Array | None = None,
+    ) -> None:
+        view = problem.view
+        if not isinstance(view, DenseView | CsrView):
+            raise TypeError(
+                "dual coordinate descent visits rows one by one and needs data in memory, "
+                f"not {type(view).__name__}."
+            )
+        if not problem.joint:
+            raise ValueError("the Crammer–Singer problem learns all classes jointly: use a joint coding.")
+        if not (np.isfinite(C) and C > 0):
+            raise ValueError(f"dual coordinate descent needs a finite C > 0; got {C}.")
+        self.problem, self.view, self.tol = problem, view, tol
+        self.columns = problem.columns
+        self.padded = -(-self.columns // 8) * 8
+        self.constant = float(intercept_scaling) if problem.fit_intercept else 0.0
+        self.visits = Visits(view, problem.classes, problem.weights, shuffle=True, seed=seed)
+        self.gap = SoftmaxGap(problem, C, self.visits.weights, self.padded, threads)
+        self.norms = view.row_norms() + self.constant**2
+        # A row of zeros has the same scores whatever the weights: its loss is 1, and nothing is to be done.
+        self.order = self.visits.order[self.norms[self.visits.order] > 0]
+        self._random = seed
+        self.level = self.dual = 0.0
+        self._certified: Certified | None = None
+        self._allocate(np.dtype(np.float32 if tol >= _SINGLE_TOL else np.float64))
+        self._take_over(self._first() if start is None else self._given(start))
+
+    def _first(self) -> Array:
+        """Return μ of α = 0; for rows of zeros all of it is the first rival's, which is best."""
+        n = self.view.shape[0]
+        mu = np.zeros((n, self.padded))
+        mu[np.arange(n), self.gap.classes] = 1.0
+        idle = np.flatnonzero(self.norms == 0)
+        mu[idle] = 0.0
+        mu[idle, (self.gap.classes[idle] + 1) % self.columns] = 1.0
+        return mu
+
+    def _given(self, start: Array) -> Array:
+        mu = np.zeros((self.view.shape[0], self.padded))
+        mu[:, : self.columns] = np.maximum(start, 0.0)
+        total = mu.sum(axis=1, keepdims=True)
+        return np.where(total > 0, mu / np.where(total > 0, total, 1.0), self._first())
+
+    def _allocate(self, dtype: np.dtype[Any]) -> None:
+        n, d = self.view.shape
+        P = self.padded
+        # The arrays must live as long as the compiled state that points into them.
+        self._arrays: dict[str, Any] = {
+            "weights": np.zeros((d + 1, P), dtype=dtype),
+            "mu": np.zeros((n, P), dtype=dtype),
+            "asleep": np.zeros(n, dtype=np.uint8),
+            "scratch": np.zeros(2 * P, dtype=dtype),
+            "tally": np.zeros(4),
+        }
+        self.dtype = dtype
+        kind = _hot.CrammerSingerFloat32 if dtype == np.float32 else _hot.CrammerSingerFloat64
+        self._state = kind(
+            classes=self.gap.classes,
+            cost=self.gap.scale,
+            norms=self.norms,
+            columns=self.columns,
+            constant=self.constant,
+            **self._arrays,
+        )
+
+    def _take_over(self, mu: Array) -> None:
+        """Set the state to these dual variables and the weights that follow from them."""
+        self._arrays["mu"][...] = mu
+        weights, bias = self._weights_of(mu)
+        self._arrays["weights"][:-1] = weights
+        self._arrays["weights"][-1] = bias
+        self._arrays["asleep"][...] = 0
+        self.dual = self._dual(mu, weights, bias)
+
+    def _weights_of(self, mu: Array) -> tuple[Array, Array]:
+        """Return ``Xᵀα`` and the weights of the constant feature."""
+        return self.gap.weights_of(mu), self.constant * self.gap.alpha(mu).sum(axis=0)
+
+    def _dual(self, mu: Array, weights: Array, bias: Array) -> float:
+        own = mu[np.arange(mu.shape[0]), self.gap.classes]
+        squares = float(np.vdot(weights, weights)) + float(bias @ bias)
+        return float(self.gap.scale @ (1.0 - own)) - 0.5 * squares
+
+    @property
+    def mu(self) -> Array:
+        """The dual variables, of shape (n, K)."""
+        return self._mu()[:, : self.columns]
+
+    def _mu(self) -> Array:
+        mu = self._arrays["mu"].astype(np.float64)
+        return np.asarray(mu / mu.sum(axis=1, keepdims=True))
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each epoch; its measure is the last certified relative gap."""
+        epoch = last = poor = 0
+        due = 6
+        measure = np.inf
+        part = _NEGLIGIBLE
+        while True:
+            if not self._epoch(control, part):
+                return
+            epoch += 1
+            gain, left = self._arrays["tally"][:2].tolist()
+            self.dual += gain
+            self.level = max(self.level, self.dual)
+            if left > self.tol * self.level and epoch >= due:
+                worth = self._newton(control)
+                due = epoch + (2 if worth > gain else 2 * max(4, epoch // 8))
+            record: dict[str, Any] = {"epoch": epoch, "gap": left, "objective": None, "relative_gap": None}
+            if left <= self.tol * self.level or epoch >= last + max(10, last // 2):
+                proof = self._certify()
+                poor = poor + 1 if proof.relative_gap > 0.5 * measure else 0
+                measure, last, self.level = proof.relative_gap, epoch, proof.primal
+                record.update(objective=proof.primal, relative_gap=measure)
+                if measure > self.tol and left <= self.tol * self.level:
+                    # What is missing sleeps, or is rounding.
+                    part *= 0.3
+                    self._arrays["asleep"][...] = 0
+                    if self.dtype == np.float32 and poor > 1:
+                        self._allocate(np.dtype(np.float64))
+                self._take_over(self._proven)
+            yield Step(record, measure)
+
+    def _epoch(self, control: Control, part: float) -> bool:
+        """Visit every sample that is awake; return False if the loop wants to stop on the way."""
+        self._certified = None
+        self._random = _hot.shuffle(self.order, self._random)
+        self._arrays["tally"][:] = 0.0
+        n = self.order.shape[0]
+        self._state.negligible = part * self.tol * self.level / max(1, n)
+        chunk = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, self.view.row_elements))))
+        for begin in range(0, n, chunk):
+            end = min(begin + chunk, n)
+            source, gathered = self.view.array, -1
+            if not self.view.rows_in_place:
+                source, gathered = self.view.take(self.order[begin:end]), begin
+            rows = row_arguments(source)
+            run = self._state.run_dense if len(rows) == 1 else self._state.run_csr
+            run(*rows, self.order, begin, end, gathered)
+            if control.expired():
+                return False
+        return True
+
+    def _newton(self, control: Control) -> float:
+        """Move the samples that use several classes together, where they are few; return the dual's gain."""
+        worth = 0.0
+        for _ in range(_NEWTON_ROUNDS):
+            mu = self._arrays["mu"]
+            degrees = freedom(mu)
+            rows = np.flatnonzero((degrees > 0) & (self.gap.scale > 0))
+            if not self._affordable(len(rows), int(degrees[rows].sum())) or control.expired():
+                break
+            gain = self._newton_step(rows)
+            worth += gain
+            if gain <= 1e-3 * self.tol * self.level:
+                break
+        return worth
+
+    def _affordable(self, m: int, free: int) -> bool:
+        """Return whether a joint step of so many samples and directions costs no more than some epochs."""
+        epoch = self.order.shape[0] * self.view.row_elements * self.padded
+        return 0 < free <= _MOST_FREE and free**3 / 3 + m**2 * (self.view.row_elements + 6 * self.padded) <= (
+            _NEWTON_EPOCHS * (epoch + 1e6)
+        )
+
+    def _newton_step(self, rows: Array) -> float:
+        arrays, K = self._arrays, self.columns
+        block = self.view.take(rows).astype(np.float64)
+        mu = arrays["mu"][rows, :K].astype(np.float64)
+        mu /= mu.sum(axis=1, keepdims=True)
+        cost, own = self.gap.scale[rows], self.gap.classes[rows]
+        with single_threaded(np.inf):
+            W = arrays["weights"][:, :K].astype(np.float64)
+            h = np.asarray(block @ W[:-1]) + self.constant * W[-1] + 1.0
+            h[np.arange(len(rows)), own] -= 1.0
+            products = block @ block.T
+            gram = np.asarray(products.toarray() if self.view.sparse else products) + self.constant**2
+            d = newton_direction(mu, h, cost, gram)
+            change = -cost[:, None] * d
+            step = np.vstack([np.asarray(block.T @ change), self.constant * change.sum(axis=0)])
+        slope, curvature = float(-(change * h).sum()), float(np.vdot(step, step))
+        t = best_part(slope, curvature)
+        if t <= 0.0:
+            return 0.0
+        mu += t * d
+        mu[mu < 1e-14] = 0.0  # rounding must not make directions of what is at the border
+        arrays["mu"][rows, :K] = mu
+        arrays["weights"][:, :K] = W + t * step
+        gain = t * slope - 0.5 * t * t * curvature
+        self.dual += gain
+        return gain
+
+    def _certify(self) -> Certified:
+        """Compute objective and bound of the present dual variables and of the weights they give, rounded."""
+        if self._certified is None:
+            with single_threaded(np.inf):
+                self._proven = mu = self._mu()
+                weights, bias = self._weights_of(mu)
+                dual = self._dual(mu, weights, bias)
+                dtype = self.view.dtype
+                W = weights.astype(dtype).astype(np.float64)
+                b = (self.constant * bias).astype(dtype).astype(np.float64)
+                h = self.gap.scores(W)[:, : self.columns] + b[: self.columns] + 1.0
+                every = np.arange(h.shape[0])
+                h[every, self.gap.classes] -= 1.0
+                loss = float(self.gap.scale @ (h.max(axis=1) - h[every, self.gap.classes]))
+                squares = float(np.vdot(W, W))
+                if self.constant:
+                    squares += float(b @ b) / self.constant**2
+                self._certified = Certified(W, b[: self.columns], loss + 0.5 * squares, dual)
+        return self._certified
+
+    def finish(self, outcome: Outcome) -> Result:
+        """Return the parameters and what they prove, after whatever ended the epochs."""
+        proof = self._certify()
+        dtype, weights = self.view.dtype, self.problem.weights
+        reason = {
+            "converged": "the certified relative gap is within tol",
+            "max_iter": "max_iter epochs done; raise it for a smaller gap",
+            "max_time": "max_time is over; raise it for a smaller gap",
+            "interrupted": "interrupted; fit again to go on",
+        }.get(outcome.status, outcome.status)
+        certificate = Certificate(
+            status=outcome.status,
+            message=f"{reason} (relative gap {proof.relative_gap:.2g})",
+            iterations=outcome.iterations,
+            seconds=outcome.seconds,
+            primal=proof.primal,
+            dual=proof.dual,
+            gap=proof.gap,
+            relative_gap=proof.relative_gap,
+            samples=self.view.shape[0] if weights is None else int(np.count_nonzero(weights)),
+        )
+        coef = np.ascontiguousarray(proof.weights[:, : self.columns].T, dtype=dtype)
+        return Result(coef, proof.intercept.astype(dtype), certificate, outcome.history, outcome.iterations)

@@ -1,0 +1,275 @@
+"""The kernel matrix of the training samples, computed on demand."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.threads import in_threads
+from separatrix.data.view import Array, csr_parts
+from separatrix.kernels import RBF, Kernel, Linear, Polynomial
+
+Precision = Literal["float32", "float64"]
+
+#: Kernel entries that a product of a kernel without compiled loops holds at a time.
+_PIECE = 1 << 21
+#: Entries of a product below which threads cost more than they gain, and parts it has above.
+_SERIAL, _PARTS = 1 << 16, 8
+#: Rows looked at to learn how many values differ from their column's commonest.
+_SAMPLE = 512
+#: Share of such values below which compiled loops go over them alone.
+_SPARSE = 0.4
+
+
+class Native(NamedTuple):
+    """A kernel that the compiled loops know, as a function of inner products of scaled vectors."""
+
+    formula: int
+    scale: float
+    degree: int = 1
+    coef0: float = 0.0
+
+
+def native_of(kernel: Kernel) -> Native | None:
+    """Return how the compiled loops compute a kernel; None if they do not know it."""
+    if isinstance(kernel, RBF):
+        # exp(−γ|x−z|²) = 2^(x̂·ẑ − |x̂|²/2 − |ẑ|²/2)
+        return Native(2, sqrt(2 * kernel.gamma / log(2)))
+    if isinstance(kernel, Linear):
+        return Native(0, 1.0)
+    if isinstance(kernel, Polynomial):
+        return Native(1, sqrt(kernel.gamma), kernel.degree, kernel.coef0)
+    if type(kernel).__name__ == "Sigmoid" and type(kernel).__module__.startswith("separatrix."):
+        return Native(3, sqrt(kernel.gamma), 1, kernel.coef0)  # type: ignore[attr-defined]
+    return None
+
+
+class Packing(NamedTuple):
+    """How samples are packed: what is subtracted from them, and whether most of them is zero then."""
+
+    shift: Array | None
+    sparse: bool
+
+
+def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
+    """Choose a shift of the samples: an RBF kernel does not see it, its precision and speed do.
+
+    A column whose commonest value is that of at least half of the samples is shifted by it, so that zeros
+    come about; another one by its mean, which keeps distances accurate far from the origin.
+    """
+    n, d = samples.shape
+    if isinstance(samples, CsrView):
+        return Packing(None, samples.row_elements < _SPARSE * d)
+    if n == 0:
+        return Packing(None, False)
+    sample = np.asarray(samples.take(np.arange(0, n, max(1, n // _SAMPLE))), dtype=np.float64)
+    if native.formula != 2:
+        return Packing(None, bool(np.count_nonzero(sample) < _SPARSE * sample.size))
+    shift = sample.mean(axis=0)
+    if sample.size < 1 << 12:
+        return Packing(shift, False)
+    median = np.sort(sample, axis=0)[sample.shape[0] // 2]
+    share = (sample != median).mean(axis=0)
+    shift = np.where(share <= 0.5, median, shift)
+    return Packing(shift, bool(np.where(share <= 0.5, share, 1.0).mean() < _SPARSE))
+
+
+def pack(native: Native, samples: DenseView | CsrView, packing: Packing, precision: Precision) -> Any:
+    """Pack samples for the compiled loops."""
+    make = _hot.KernelPanelsFloat32 if precision == "float32" else _hot.KernelPanelsFloat64
+    n, d = samples.shape
+    panels = make(
+        formula=native.formula,
+        degree=native.degree,
+        coef0=native.coef0,
+        scale=native.scale,
+        sparse=packing.sparse,
+        n=n,
+        d=d,
+    )
+    parts = samples.parts()
+
+    def fill(number: int) -> None:
+        rows = parts[number]
+        block = samples.read(rows)
+        if samples.sparse:
+            panels.fill_csr(*csr_parts(block), rows.start, packing.shift)
+        else:
+            panels.fill_dense(block, rows.start, packing.shift)
+
+    for _ in in_threads(fill, len(parts)):
+        pass
+    panels.finish()
+    return panels
+
+
+class KernelMatrix:
+    """``k(x_i, x_j)`` over the training samples: computed on demand, shared by several problems.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The formula. One with an attribute ``precomputed = True`` finds its values in the samples.
+    samples : DenseView, CsrView or similar
+        An object with ``shape`` and ``take(rows)`` (or ``read(rows)``) for arrays of row numbers.
+    cache_bytes : float
+        Most bytes that are kept of the matrix, whatever the method.
+    precision : {"float32", "float64"} or None
+        Of the entries; None lets the solver choose what its tolerance needs.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        samples: Any,
+        *,
+        cache_bytes: float,
+        precision: Precision | None = None,
+    ) -> None:
+        self.kernel, self.samples = kernel, samples
+        self.cache_bytes, self.precision = cache_bytes, precision
+        n = int(samples.shape[0])
+        self.shape = (n, n)
+        self.precomputed = bool(getattr(kernel, "precomputed", False))
+        #: Kernel entries computed so far.
+        self.entries = 0
+        self._packs: dict[str, Any] = {}
+        self._half: float | None = None
+        self.native: Native | None = None
+        if isinstance(samples, DenseView | CsrView) and samples.shape[1]:
+            # Packed samples are dense: wide sparse ones that do not fit are better left to sparse products.
+            if not samples.sparse or self._fits("float32"):
+                self.native = native_of(kernel)
+        if self.native is not None:
+            self._packing = packing_of(self.native, samples)
+        self.diag: Array = self._diagonal()
+
+    def _fits(self, precision: Precision) -> bool:
+        """Return whether all samples may be kept packed: half of the budget is for both precisions."""
+        size = self.shape[0] * self.samples.shape[1] * np.dtype(precision).itemsize
+        return bool(size <= max(self.cache_bytes / 4, 1 << 22))
+
+    def panels(self, precision: Precision, rows: Array | None = None) -> Any:
+        """Return samples packed for the compiled loops, all or some; only for kernels that are native."""
+        assert self.native is not None
+        if not self._fits(precision):
+            part = self.samples if rows is None else view_of(self.samples.take(rows))
+            return pack(self.native, part, self._packing, precision)
+        if precision not in self._packs:
+            self._packs[precision] = pack(self.native, self.samples, self._packing, precision)
+        return self._packs[precision] if rows is None else self._packs[precision].take(rows)
+
+    def _take(self, rows: Array) -> Any:
+        take = getattr(self.samples, "take", None) or self.samples.read
+        return take(rows)
+
+    def _diagonal(self) -> Array:
+        n = self.shape[0]
+        if isinstance(self.kernel, RBF):
+            return np.ones(n)
+        diag = np.empty(n)
+        for begin in range(0, n, 1 << 12):
+            rows = np.arange(begin, min(n, begin + (1 << 12)))
+            if self.precomputed:
+                diag[rows] = np.asarray(self._take(rows))[np.arange(rows.size), rows]
+            else:
+                diag[rows] = self.kernel.diag(self._take(rows))
+        if not np.isfinite(diag).all():
+            raise ValueError(self._not_finite(int(np.flatnonzero(~np.isfinite(diag))[0])))
+        return diag
+
+    def _not_finite(self, row: int) -> str:
+        return (
+            f"the kernel values of sample {row} are not finite. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or choose other kernel parameters."
+        )
+
+    def _chosen(self, precision: Precision | None) -> Precision:
+        return precision or self.precision or "float64"
+
+    def error(self, precision: Precision) -> float:
+        """Return about how far an entry is from the exact one."""
+        eps = 6e-8 if precision == "float32" else 1.1e-16
+        if self.native is None:
+            # What a kernel returns is exact by definition, up to the precision it is kept in.
+            return eps * float(np.abs(self.diag).max(initial=0.0)) if precision == "float32" else 0.0
+        if isinstance(self.kernel, RBF):
+            return eps * (1.0 + self._mean_half())
+        return eps * (1 + self.native.degree) * float(np.abs(self.diag).max(initial=0.0))
+
+    def _mean_half(self) -> float:
+        """Return the mean of ``|x̂|²/2`` over some samples."""
+        if self._half is None:
+            some = np.arange(0, self.shape[0], max(1, self.shape[0] // _SAMPLE))
+            self._half = float(self.panels("float32", some).mean_half)
+        return self._half
+
+    def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
+        """Return the entries of the given rows and columns, as a new array."""
+        rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+        self.entries += rows.size * columns.size
+        if self.native is not None:
+            chosen = self._chosen(precision)
+            values = np.empty((rows.size, columns.size), dtype=chosen)
+            left = self.panels(chosen, rows)
+            self.panels(chosen, columns).block(left, np.arange(rows.size), values)
+        elif self.precomputed:
+            values = np.asarray(self._take(rows))[:, columns]
+        else:
+            values = self.kernel(self._take(rows), self._take(columns))
+        if not np.isfinite(values).all():
+            raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
+        return values
+
+    def product(
+        self, rows: Array, coef: Array, targets: Array | None = None, precision: Precision | None = None
+    ) -> Array:
+        """Return ``Σ_j k(x_t, x_rows_j) coef[j, :]`` for the targets (all samples if None), in float64."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if self.native is not None:
+            coef = np.ascontiguousarray(coef, dtype=np.float64)
+            return self._native_product(rows, coef, targets, self._chosen(precision))
+        targets = np.arange(self.shape[0]) if targets is None else np.asarray(targets)
+        out = np.zeros((targets.size, coef.shape[1]))
+        step = max(1, _PIECE // max(1, rows.size))
+        for begin in range(0, targets.size, step):
+            piece = targets[begin : begin + step]
+            out[begin : begin + step] = self.block(piece, rows) @ coef
+        return out
+
+    def _native_product(self, rows: Array, coef: Array, targets: Array | None, precision: Precision) -> Array:
+        n = self.shape[0] if targets is None else len(targets)
+        out = np.zeros((n, coef.shape[1]))
+        self.entries += n * rows.size
+        if self._fits(precision):
+            # The rows may be few or all: they are read where they are packed.
+            left = self.panels(precision)
+            into = left if targets is None else left.take(np.asarray(targets, dtype=np.int64))
+            panel_product(into, n, left, rows, coef, out)
+            return out
+        step = max(_SAMPLE, int(self.cache_bytes / 16 / (8 * self.samples.shape[1])))
+        for start in range(0, rows.size, step):
+            part = slice(start, start + step)
+            left = self.panels(precision, rows[part])
+            numbers = np.arange(rows[part].size)
+            for begin in range(0, n, step):
+                some = np.arange(begin, min(n, begin + step))
+                into = self.panels(precision, some if targets is None else np.asarray(targets)[some])
+                panel_product(into, some.size, left, numbers, coef[part], out[begin : begin + step])
+        return out
+
+
+def panel_product(into: Any, n: int, left: Any, rows: Array, coef: Array, out: Array) -> None:
+    """Add ``Σ_j k(x_t, left_rows_j) coef[j, :]`` to ``out`` for all samples t of ``into``, in threads."""
+    count = -(-n // into.width)
+    parts = _PARTS if n * rows.size > _SERIAL else 1
+
+    def add(part: int) -> None:
+        into.product(left, rows, coef, part * count // parts, (part + 1) * count // parts, out)
+
+    for _ in in_threads(add, parts):
+        pass

@@ -1,0 +1,238 @@
+r"""Sequential minimal optimisation of the support vector machines' dual problems.
+
+    min ½ a'Qa + p'a,   Q_ij = s_i s_j k(x_{r_i}, x_{r_j}),   0 ≤ a ≤ u,   s'a = const
+
+``a`` is optimal iff ``m(a) ≤ M(a)`` with ``E = s (Qa + p)``, ``m = max_{up} −E``, ``M = min_{low} −E``, where
+``up`` holds the samples whose ``s_i a_i`` may grow and ``low`` those whose it may fall. Each step
+changes one pair, chosen by second-order information (Fan, Chen and Lin, JMLR 6, 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.threads import in_threads, thread_count
+from separatrix.data.view import Array
+from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.active_set import ActiveSet
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+
+#: Seconds of one step, so that Ctrl-C and time limits act.
+_SLICE = 0.05
+#: Variables of all problems together below which threads cost more than they gain.
+_TINY = 1000
+#: Samples up to which kernel rows are kept in double precision: they cost nothing then.
+_DOUBLE = 512
+#: How often the gradient is computed anew before kernel rows are.
+_REFINEMENTS = 6
+#: Share of the tolerance that rounding errors of the gradient may have.
+_TRUST = 0.25
+
+
+__all__ = ["DualProblem", "DualSolution", "SequentialMinimal"]
+
+
+class SequentialMinimal:
+    """Solves several dual problems on one kernel matrix, driven by the loop.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        The kernel matrix all problems share.
+    problems : sequence of DualProblem
+        The problems.
+    tol : float
+        Violation at which a problem is solved.
+    max_steps : int
+        Most pairs changed per problem; −1: no limit.
+    direct : int
+        Most variables of a problem that is solved as a whole; larger ones are solved by active sets.
+    active : int
+        Least number of active points.
+    """
+
+    def __init__(
+        self,
+        matrix: KernelMatrix,
+        problems: Sequence[DualProblem],
+        *,
+        tol: float,
+        max_steps: int = -1,
+        direct: int = 6000,
+        active: int = 2000,
+    ) -> None:
+        self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
+        self.direct, self.active = direct, active
+        self.precision = choose_precision(matrix)
+        self.solutions: list[DualSolution] = []
+        for problem in self.problems:
+            alpha = np.array(problem.start, dtype=np.float64)
+            gradient = np.array(problem.linear, dtype=np.float64)
+            self.solutions.append(DualSolution(alpha, gradient))
+            if alpha.any():
+                work = Work(matrix, problem, self.solutions[-1])
+                work.recompute("float64")
+                work.read(work.alpha, work.E, np.inf)
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each bounded amount of work."""
+        works = [Work(self.matrix, p, s) for p, s in zip(self.problems, self.solutions, strict=True)]
+        small = [work for work in works if self._is_small(work)]
+        for _ in self._whole(small):
+            yield self._step()
+            if control.expired():
+                return
+        for work in works:
+            if self._is_small(work):
+                continue
+            rounds = ActiveSet(
+                work, precision=self.precision, tol=self.tol, max_steps=self.max_steps, least=self.active
+            )
+            for _ in rounds.advance(_SLICE):
+                yield self._step()
+                if control.expired():
+                    return
+        yield self._step()
+
+    def _is_small(self, work: Work) -> bool:
+        size = work.points.size**2 * np.dtype(self.precision).itemsize
+        fits = self.matrix.native is not None or size <= self.matrix.cache_bytes / 2
+        return work.problem.rows.size <= self.direct and fits
+
+    def _whole(self, works: list[Work]) -> Iterator[None]:
+        """Solve problems with whole kernel rows, one in each thread."""
+        for batch in self._batches(works):
+            yield from self._converge(batch, self.precision)
+            # Where kernel rows in single precision do not lead to the tolerance, double ones do.
+            rest = [work for work in batch if work.solution.status == "running"]
+            yield from self._converge(rest, "float64")
+
+    def _batches(self, works: list[Work]) -> Iterator[list[Work]]:
+        """Yield problems whose packed samples or kernel blocks are together small enough to be kept."""
+        batch: list[Work] = []
+        size = 0.0
+        for work in works:
+            n, d = work.points.size, work.points.size if self.matrix.native is None else self._features()
+            own = 0 if self.matrix.native and work.everything else n * d * np.dtype(self.precision).itemsize
+            if batch and size + own > self.matrix.cache_bytes / 4:
+                yield batch
+                batch, size = [], 0.0
+            batch.append(work)
+            size += own
+        if batch:
+            yield batch
+
+    def _features(self) -> int:
+        return int(self.matrix.samples.shape[1])
+
+    def _converge(self, works: list[Work], precision: Precision) -> Iterator[None]:
+        """Solve problems, one in each thread, whose kernel rows have this precision."""
+        if not works:
+            return
+        tiny = sum(work.points.size for work in works) < _TINY
+        threads = 1 if tiny else min(len(works), thread_count(None))
+        states = [
+            work.state(
+                precision,
+                values=None if self.matrix.native else self._block(work, precision),
+                tol=self.tol,
+                max_steps=self.max_steps,
+                row_bytes=self.matrix.cache_bytes / 2 / threads,
+            )
+            for work in works
+        ]
+        running = list(zip(works, states, strict=True))
+        while running:
+            loops = [state.loop for _, state in running]
+            for _ in in_threads(partial(_run, loops), threads):
+                pass
+            waiting = []
+            for work, state in running:
+                if not self._read(work, state) or self._inexact(work, state, precision):
+                    waiting.append((work, state))
+                    continue
+                self.matrix.entries += state.loop.entries
+            running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
+            if running:
+                yield
+
+    def _read(self, work: Work, state: State) -> bool:
+        """Bring a solution up to date with its loop; return whether the loop has ended."""
+        ended = state.status != "running"
+        if state.loop.steps == 0 and not ended:
+            return False
+        work.read(work.alpha, work.E, state.loop.violation)
+        work.solution.steps, work.worst_curvature = state.loop.steps, state.loop.worst_curvature
+        if ended:
+            work.finish(state.status)
+        elif work.hopeless():
+            work.finish("unbounded")
+        return work.solution.status != "running"
+
+    def _inexact(self, work: Work, state: State, precision: Precision) -> bool:
+        """Return whether a solution needs more steps once its gradient is computed in double."""
+        if precision == "float64" or work.error(precision) <= _TRUST * self.tol:
+            return False
+        work.recompute("float64")
+        _, violation = work.scores()
+        work.read(work.alpha, work.E, violation)
+        if violation <= self.tol or work.solution.status not in ("converged", "nonconvex"):
+            return False
+        work.solution.status = "running"
+        state.loop.tol = self.tol
+        state.refinements += 1
+        return True
+
+    def _block(self, work: Work, precision: Precision) -> Array:
+        return np.ascontiguousarray(self.matrix.block(work.points, work.points), dtype=precision)
+
+    def _status(self) -> str:
+        found = {s.status for s in self.solutions}
+        for status in ("unbounded", "max_iter", "nonconvex"):
+            if status in found:
+                return status
+        return "converged"
+
+    def _step(self) -> Step:
+        done = all(s.status != "running" for s in self.solutions)
+        violation = max((s.violation for s in self.solutions), default=0.0)
+        dual = sum(
+            -0.5 * dot(s.alpha, s.gradient + p.linear)
+            for p, s in zip(self.problems, self.solutions, strict=True)
+        )
+        record = {
+            "violation": violation,
+            "dual": dual,
+            "support_vectors": sum(int(np.count_nonzero(s.alpha)) for s in self.solutions),
+            "kernel_entries": self.matrix.entries,
+        }
+        return Step(record, violation, self._status() if done else None)
+
+
+def _run(loops: list[Any], worker: int) -> None:
+    """Work on the problems that no other worker has in hand."""
+    _hot.run_smo(loops, _SLICE)
+
+
+def choose_precision(matrix: KernelMatrix) -> Precision:
+    """Return the precision of the kernel rows that steps use.
+
+    Single precision is enough where the distances between samples are large against its rounding; the
+    gradient is kept in double, and computed anew where the tolerance asks for it.
+    """
+    if matrix.precision is not None:
+        return matrix.precision
+    n = matrix.shape[0]
+    if n <= _DOUBLE:
+        return "float64"
+    some = np.arange(0, n, max(1, n // 64))
+    diag = matrix.diag[some]
+    squares = diag[:, None] + diag[None, :] - 2 * np.asarray(matrix.block(some, some), dtype=np.float64)
+    typical = float(np.quantile(squares[np.triu_indices(some.size, 1)], 0.1))
+    return "float32" if matrix.error("float32") <= 1e-4 * typical else "float64"

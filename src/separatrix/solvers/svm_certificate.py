@@ -1,0 +1,131 @@
+"""What a support vector fit proves, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from separatrix.certificate import Certificate
+from separatrix.data.view import Array, DataView
+from separatrix.solvers._loop import Outcome
+from separatrix.solvers.svm import Machine
+
+#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and
+#: of the distance from 0 to the width.
+_ROWS, _RATIO, _FAR = 4096, 1e3, 30
+
+
+def certify(
+    machines: Sequence[Machine],
+    outcome: Outcome,
+    *,
+    tol: float,
+    samples: int,
+    iterations: int,
+    advice: str = "",
+    separable: bool | None = None,
+    verdict: str = "",
+) -> Certificate:
+    """Return the certificate of all problems together.
+
+    Parameters
+    ----------
+    machines : sequence of Machine
+        The solved problems.
+    outcome : Outcome
+        How the loop ended.
+    tol : float
+        The KKT violation that was asked for.
+    samples : int
+        Training samples that count.
+    iterations : int
+        Steps taken in all.
+    advice : str
+        What to try if the tolerance was not reached.
+    separable : bool or None
+        Whether the classes are separable, where that is known.
+    verdict : str
+        Words that explain a status of "inseparable".
+    """
+    violation = max((m.violation for m in machines), default=0.0)
+    primal, dual = (float(sum(getattr(m, name) for m in machines)) for name in ("primal", "dual"))
+    proven = outcome.status not in ("nonconvex", "inseparable") and np.isfinite(primal)
+    gap = max(0.0, float(sum(m.gap for m in machines))) if proven else None
+    relative = None
+    if gap is not None:
+        size = max(abs(primal), abs(dual))
+        relative = gap / size if size > 0 else 0.0
+    return Certificate(
+        status=outcome.status,
+        message=verdict or _explain(machines, outcome, tol, violation, relative, advice),
+        iterations=iterations,
+        seconds=outcome.seconds,
+        primal=primal if np.isfinite(primal) else None,
+        dual=dual if proven or outcome.status not in ("nonconvex", "inseparable") else None,
+        gap=gap,
+        relative_gap=relative,
+        kkt_violation=violation if np.isfinite(violation) else None,
+        separable=separable,
+        samples=samples,
+    )
+
+
+def _explain(
+    machines: Sequence[Machine],
+    outcome: Outcome,
+    tol: float,
+    violation: float,
+    relative: float | None,
+    advice: str,
+) -> str:
+    if outcome.status == "nonconvex":
+        return (
+            "the kernel is not positive semidefinite on these samples, so this optimum is only local (its "
+            f"conditions hold within {violation:.2g}; separatrix.mercer(kernel, X) shows more)"
+        )
+    within = ""
+    if any(m.vanishes for m in machines) and outcome.status == "converged":
+        return f"the best weights are 0, up to rounding (KKT violation {violation:.2g})"
+    if relative is not None:
+        within = f"within {relative:.2g} of the minimum (duality gap)"
+        if len(machines) > 1:
+            worst = max(m.relative_gap for m in machines)
+            within += f", the worst of {len(machines)} problems within {worst:.2g}"
+    if outcome.status == "converged":
+        return within or f"its conditions hold within {violation:.2g}"
+    reason = {
+        "max_iter": "max_iter steps were not enough",
+        "max_time": "max_time is over",
+        "interrupted": "interrupted",
+    }[outcome.status]
+    remedy = {"max_iter": "raise max_iter or tol", "max_time": "raise max_time or tol"}.get(
+        outcome.status, "fit again to go on"
+    )
+    words = [f"{reason} (KKT violation {violation:.2g}, asked {tol:.2g})", f"{advice or remedy}"]
+    return "; ".join([*words, within] if within else words)
+
+
+def scale_advice(view: DataView) -> str:
+    """Return what to do about features of very different scales; empty where they are alike."""
+    rows = slice(0, min(_ROWS, view.shape[0]))
+    block = view.read(rows)
+    if view.sparse:
+        square = np.asarray(block.astype(np.float64).power(2).mean(axis=0)).ravel()
+        widths: Array = np.sqrt(square)
+        centres = np.zeros_like(widths)
+    else:
+        widths, centres = block.astype(np.float64).std(axis=0), np.abs(block.mean(axis=0, dtype=np.float64))
+    varying = widths > 0
+    widths, centres = widths[varying], centres[varying]
+    if widths.size == 0:
+        return ""
+    ratio, largest = float(widths.max() / widths.min()), float(widths.max())
+    standardise = "standardise them, for example with sklearn.preprocessing.StandardScaler"
+    if ratio >= _RATIO:
+        return f"the features differ in scale by {ratio:.0e}: {standardise}"
+    if largest >= _RATIO:
+        return f"the features are as wide as {largest:.0e}: {standardise}"
+    if float((centres / widths).max()) >= _FAR:
+        return f"the features lie far from 0 compared with their width: {standardise}"
+    return ""

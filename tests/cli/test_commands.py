@@ -1,0 +1,387 @@
+"""evaluate, compare, tune, plot and bench; predict in every format; on the real files in tests/data."""
+
+import csv
+import gzip
+import io
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn import metrics as reference
+from sklearn.datasets import dump_svmlight_file
+
+import separatrix as sx
+from separatrix.cli import metrics
+from separatrix.cli.families import _FAMILIES, families
+from separatrix.cli.tune import draw, parse_grid
+from separatrix.data.files import read
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+
+@pytest.fixture
+def data(root, tmp_path):
+    """A function that copies a file of tests/data to a folder of its own."""
+    return lambda name: shutil.copy(root / "tests" / "data" / name, tmp_path / name)
+
+
+@pytest.fixture
+def iris(data):
+    return data("iris.csv")
+
+
+@pytest.fixture
+def iris_model(run, iris, tmp_path):
+    path = tmp_path / "iris.sx"
+    assert run("fit", iris, "--test-size", 0, "--save", path, "--quiet") == (0, "", "")
+    return path
+
+
+# ------------------------------------------------------------------------------------- what needs preparation
+
+
+def test_text_columns_and_missing_values(run, refused, data, tmp_path):
+    adult, path = data("adult.csv"), tmp_path / "m.sx"
+    message = refused("fit", adult, "--target", "income")
+    for part in ("missing values", "of 400 rows", "--missing drop", "--missing mean"):
+        assert part in message
+    code, out, err = run("fit", adult, "--target", "income", "--missing", "mean", "--save", path)
+    assert code == 0, err
+    assert "8 text columns one-hot encoded" in out
+    assert "missing numbers replaced by the column's mean" in out
+    predicted = run("predict", path, adult, "--probabilities", "--json")
+    assert predicted.code == 0, predicted.err
+    report = json.loads(predicted.out)
+    table = read(adult, "income", missing="keep")
+    expected = sx.load(path).predict_proba(table.X)
+    np.testing.assert_array_equal(report["probabilities"], expected)
+    dropped = run("fit", adult, "--missing", "drop", "--save", path, "--json")
+    assert json.loads(dropped.out)["rows"] == read(adult, "income", missing="drop").X.num_rows < 400
+    assert "missing value" in refused("predict", path, adult)
+    assert "use drop" in refused("evaluate", path, adult, "--missing", "mean")
+    assert json.loads(run("evaluate", path, adult, "--missing", "drop", "--json").out)["rows"] < 400
+
+
+def test_numbers_with_gaps_only(run, tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.sx"
+    path.write_text("a,b,y\n1,2,u\n,3,u\n5,6,v\n6,,v\n")
+    assert run("fit", path, "--missing", "mean", "--test-size", 0, "--save", model, "--quiet").code == 0
+    assert [type(step).__name__ for _, step in sx.load(model).steps][:2] == [
+        "SimpleImputer",
+        "StandardScaler",
+    ]
+    assert run("predict", model, path).out == "prediction\nu\nu\nv\nv\n"
+
+
+def test_unknown_categories_are_no_error(run, data, tmp_path):
+    adult, path = data("adult.csv"), tmp_path / "m.sx"
+    run("fit", adult, "--missing", "drop", "--save", path, "--quiet")
+    text = adult.read_text().replace("Private", "Piracy").replace("?", "Unknown")
+    adult.write_text(text)
+    assert run("predict", path, adult).code == 0
+
+
+def test_sparse_text_is_not_centred(run, iris, tmp_path):
+    X, _, y = read(iris, "species")
+    path = tmp_path / "iris.svm"
+    dump_svmlight_file(X, np.unique(y, return_inverse=True)[1], str(path), zero_based=False)
+    code, out, _ = run("fit", path, "--save", tmp_path / "m.sx")
+    assert code == 0
+    assert "features as they are" in out
+    scaled = run("fit", path, "--standardize", "--save", tmp_path / "s.sx")
+    assert "scaled to standard deviation 1" in scaled.out
+    for name in ("m.sx", "s.sx"):
+        report = json.loads(run("evaluate", tmp_path / name, path, "--json").out)
+        assert report["accuracy"] > 0.9
+        assert report["classes"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("options", [["--no-header", "--target", "5"], ["--no-header"]])
+def test_without_header(run, iris, tmp_path, options):
+    path, model = tmp_path / "bare.csv", tmp_path / "m.sx"
+    path.write_text(iris.read_text().partition("\n")[2])
+    assert run("fit", path, *options, "--save", model, "--quiet") == (0, "", "")
+    assert run("predict", model, path, "--no-header").out.count("\n") == 151
+
+
+# ------------------------------------------------------------------------------------------------- predict
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_predictions_in_every_format(run, iris, iris_model, tmp_path, suffix):
+    output = tmp_path / f"out.{suffix}"
+    words = ("--scores", "--probabilities", "--output", output)
+    assert run("predict", iris_model, iris, *words) == (0, "", "")
+    if suffix == "csv":
+        rows = list(csv.DictReader(output.read_text().splitlines()))
+    elif suffix == "jsonl":
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+    else:
+        rows = pq.read_table(output).to_pylist()
+    model = sx.load(iris_model)
+    X = read(iris, "species").X
+    with pytest.warns(UserWarning, match="feature names"):
+        expected = model.predict_proba(X)
+    assert [row["prediction"] for row in rows] == model.classes_[expected.argmax(axis=1)].tolist()
+    found = [[float(row[f"probability {label}"]) for label in model.classes_] for row in rows]
+    np.testing.assert_array_equal(found, expected)  # to the last bit
+    assert "score setosa" in rows[0]
+
+
+def test_block_by_block_is_the_same(run, iris, iris_model, monkeypatch):
+    whole = run("predict", iris_model, iris, "--probabilities").out
+    monkeypatch.setattr("separatrix.data.files._csv._BLOCK_BYTES", 300)
+    assert run("predict", iris_model, iris, "--probabilities").out == whole
+
+
+def test_models_without_probabilities_say_so(run, refused, iris, tmp_path):
+    run("fit", iris, "--model", "perceptron", "--save", tmp_path / "m.sx", "--quiet")
+    assert "--scores" in refused("predict", tmp_path / "m.sx", iris, "--probabilities")
+
+
+def test_a_matrix_for_a_model_of_columns(refused, iris_model, tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.zeros((2, 4)), y=[0, 1])
+    assert "columns by name" in refused("predict", iris_model, tmp_path / "t.npz")
+
+
+# ------------------------------------------------------------------------------------------------ evaluate
+
+
+def test_evaluation_like_scikit_learn(run, banknote, tmp_path):
+    path = tmp_path / "m.sx"
+    run("fit", banknote, "--save", path, "--set", "C=0.01", "--quiet")
+    code, out, _ = run("evaluate", path, banknote, "--json", "--plot", tmp_path / "p.png")
+    assert code == 0
+    report = json.loads(out)
+    model = sx.load(path)
+    X, _, y = read(banknote, "class")
+    with pytest.warns(UserWarning, match="feature names"):
+        predicted, p, f = model.predict(X), model.predict_proba(X), model.decision_function(X)
+    assert report["accuracy"] == pytest.approx(reference.accuracy_score(y, predicted))
+    assert report["balanced_accuracy"] == pytest.approx(reference.balanced_accuracy_score(y, predicted))
+    assert report["log_loss"] == pytest.approx(reference.log_loss(y, p))
+    assert report["roc_auc"] == pytest.approx(reference.roc_auc_score(y == "genuine", f))
+    assert report["confusion"] == reference.confusion_matrix(y, predicted).tolist()
+    table = reference.classification_report(y, predicted, output_dict=True)
+    for row in report["per_class"]:
+        assert row["precision"] == pytest.approx(table[row["class"]]["precision"])
+        assert row["f1"] == pytest.approx(table[row["class"]]["f1-score"])
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluation_for_people(run, iris, iris_model, tmp_path):
+    code, out, err = run("evaluate", iris_model, iris, "--plot", tmp_path / "p.svg")
+    assert (code, err) == (0, "")
+    for part in (
+        "accuracy",
+        "balanced accuracy",
+        "log-loss",
+        "target species",
+        "confusion matrix",
+        "versicolor",
+    ):
+        assert part in out
+    assert "<svg" in (tmp_path / "p.svg").read_text()
+
+
+def test_classes_the_model_does_not_know(run, iris, iris_model):
+    iris.write_text(iris.read_text().replace("virginica", "sibirica"))
+    code, out, err = run("evaluate", iris_model, iris, "--json")
+    assert code == 0
+    assert "50 rows have a class that the model does not know" in err
+    report = json.loads(out)
+    assert report["unknown_classes"] == 50
+    assert report["accuracy"] < 0.7
+
+
+def test_labels_are_matched_by_value():
+    numbers = np.array([1, 2, 10])
+    np.testing.assert_array_equal(
+        metrics.match_labels(np.array(["1", "2.0", "x", "10"]), numbers), [0, 1, -1, 2]
+    )
+    words = np.array(["1", "a"])
+    np.testing.assert_array_equal(metrics.match_labels(np.array(["a", "1", "1.0"]), words), [1, 0, -1])
+    np.testing.assert_array_equal(
+        metrics.match_labels(np.array([True, False]), np.array([False, True])), [1, 0]
+    )
+
+
+def test_area_under_the_curve_with_ties():
+    positive, scores = np.array([True, False, True, False, True]), np.array([2.0, 2.0, 3.0, 1.0, 1.0])
+    assert metrics.roc_auc(positive, scores) == pytest.approx(reference.roc_auc_score(positive, scores))
+    assert metrics.roc_auc(positive[:1], scores[:1]) is None
+
+
+# ------------------------------------------------------------------------------------------------- compare
+
+
+def test_compare_lists_every_family(run, data, tmp_path):
+    wine, picture, best = data("wine.tsv"), tmp_path / "p.png", tmp_path / "best.sx"
+    words = ("--target", "cultivar", "--folds", 3, "--plot", picture, "--save", best, "--json")
+    code, out, _ = run("compare", wine, *words)
+    assert code == 0
+    report = json.loads(out)
+    assert {row["model"] for row in report["models"]} == set(families())
+    means = [row["accuracy"]["mean"] for row in report["models"]]
+    assert means == sorted(means, reverse=True)
+    assert means[0] > 0.95
+    assert all(len(row["accuracy"]["folds"]) == 3 for row in report["models"])
+    assert report["best"] == report["models"][0]["model"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    name = families()[report["best"]].cls
+    assert json.loads(run("info", best, "--json").out)["model"] == name
+
+
+def test_compare_is_cross_validation(run, iris):
+    """The same folds and the same model by hand."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    out = run("compare", iris, "--model", "logistic", "--folds", 4, "--seed", 3, "--json").out
+    X, _, y = read(iris, "species")
+    folds = StratifiedKFold(4, shuffle=True, random_state=3)
+    expected = cross_val_score(
+        make_pipeline(StandardScaler(), sx.LogisticRegression(random_state=3)), X, y, cv=folds
+    )
+    assert json.loads(out)["models"][0]["accuracy"]["folds"] == pytest.approx(expected.tolist())
+
+
+def test_compare_for_people(run, iris):
+    words = ("--model", "lda", "--model", "qda", "--model", "perceptron", "--by", "log-loss")
+    code, out, _ = run("compare", iris, *words)
+    assert code == 0
+    lines = [line.split()[0] for line in out.splitlines() if "±" in line]
+    assert set(lines) == {"lda", "qda", "perceptron"}
+    assert lines[-1] == "perceptron", "it has no log-loss"
+    assert "keep it" in out
+    assert f"separatrix fit {iris} --model" in out
+
+
+def test_a_failing_family_does_not_end_the_comparison(run, data):
+    adult = data("adult.csv")
+    words = ("--missing", "drop", "--model", "qda", "--model", "ridge")
+    code, out, err = run("compare", adult, *words, "--folds", 3)
+    assert code == 0
+    assert "failed" in out
+    assert "note: qda failed: " in err
+    assert "best     ridge by accuracy" in out
+
+
+def test_too_few_rows_for_the_folds(refused, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,u\n2,u\n3,u\n4,v\n5,v\n")
+    assert "--folds 2" in refused("compare", path)
+    assert "at least 2" in refused("compare", path, "--folds", 1)
+    assert "--by" in refused("compare", path, "--by", "luck")
+
+
+# ---------------------------------------------------------------------------------------------------- tune
+
+
+def test_tune_a_grid(run, iris, tmp_path):
+    picture, best = tmp_path / "p.png", tmp_path / "best.sx"
+    words = ("--grid", "C=0.001,1,10", "--grid", "fit_intercept=True,False", "--set", "tol=1e-6")
+    code, out, _ = run("tune", iris, *words, "--folds", 3, "--plot", picture, "--save", best, "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert len(report["trials"]) == 6
+    means = [trial["accuracy"]["mean"] for trial in report["trials"]]
+    assert means == sorted(means, reverse=True)
+    parameters = sx.load(best).steps[-1][1].get_params()
+    assert {name: parameters[name] for name in report["best"]} == report["best"]
+    assert parameters["tol"] == 1e-6
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", sorted(families()))
+def test_every_family_has_a_grid(run, iris, name):
+    code, out, err = run("tune", iris, "--model", name, "--folds", 2, "--random", 2, "--max-time", 1)
+    assert code == 0, err
+    assert "keep it" in out
+    assert "failed" not in out
+
+
+def test_the_table_of_families_is_sound():
+    for name, family in _FAMILIES.items():
+        assert name == name.lower()
+        assert all(len(values) > 0 for values in family.grid.values())
+        if name in families():
+            known = getattr(sx, family.cls)().get_params()
+            assert set(family.grid) <= set(known)
+
+
+def test_a_new_class_appears_by_itself(monkeypatch):
+    assert "svc" not in families() or "SVC" in sx.__all__
+    monkeypatch.setattr(sx, "__all__", [*sx.__all__, "SVC"])
+    assert families()["svc"].grid["C"]
+
+
+def test_grids():
+    assert parse_grid(["C=0.01..100"]) == {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}
+    assert parse_grid(["a=1,None,x"]) == {"a": (1, None, "x")}
+    drawn = draw({"C": (0.01, 100.0), "loss": ("u", "v"), "k": (1, 2, 3)}, 200, seed=0)
+    assert drawn == draw({"C": (0.01, 100.0), "loss": ("u", "v"), "k": (1, 2, 3)}, 200, seed=0)
+    assert all(0.01 <= choice["C"] <= 100 for choice in drawn)
+    assert 0.3 < np.mean([choice["C"] < 1.0 for choice in drawn]) < 0.7
+    assert {choice["loss"] for choice in drawn} == {"u", "v"}
+    assert {choice["k"] for choice in drawn} == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--grid", "C"], "name=value"),
+        (["--grid", "C=1..0.1"], "range"),
+        (["--grid", "Z=1,2"], "'Z'"),
+        (["--random", "0"], "--random"),
+        (["--model", "svm"], "'svm'"),
+        (["--model", "ridge", "--by", "log-loss"], "probabilities"),
+    ],
+)
+def test_bad_searches(refused, iris, words, part):
+    assert part in refused("tune", iris, *words)
+
+
+# ---------------------------------------------------------------------------------------------------- plot
+
+
+@pytest.mark.parametrize(
+    "kind", ["boundary", "convergence", "confusion", "roc", "precision-recall", "calibration"]
+)
+def test_plots(run, iris, iris_model, tmp_path, kind):
+    picture = tmp_path / "p.png"
+    words = [] if kind == "convergence" else [iris]
+    outcome = run("plot", iris_model, *words, "--kind", kind, "--output", picture)
+    assert outcome == (0, "", "")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plots_that_cannot_be(refused, run, iris, iris_model, data, tmp_path):
+    picture = tmp_path / "p.png"
+    assert "--kind margin" in refused("plot", iris_model, iris, "--kind", "margin", "--output", picture)
+    assert "data file" in refused("plot", iris_model, "--output", picture)
+    assert "--kind" in refused("plot", iris_model, iris, "--kind", "pie", "--output", picture)
+    adult = data("adult.csv")
+    run("fit", adult, "--missing", "drop", "--save", tmp_path / "a.sx", "--quiet")
+    assert "text columns" in refused("plot", tmp_path / "a.sx", adult, "--output", picture)
+    assert not picture.exists()
+
+
+def test_bench_outside_of_a_checkout(refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sx, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "e" / "__init__.py"))
+    assert "make bench" in refused("bench")
+
+
+def test_standard_input(run, iris, iris_model, monkeypatch):
+    from separatrix.data.files import _origin
+
+    _origin._standard_input.cache_clear()
+    expected = run("predict", iris_model, iris).out
+    stream = io.TextIOWrapper(io.BytesIO(gzip.compress(iris.read_bytes())))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert run("predict", iris_model, "-").out == expected
+    _origin._standard_input.cache_clear()

@@ -1,0 +1,103 @@
+"""The installed program on real files: from a table to a model, from the model to predictions, in pipes."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import separatrix as sx
+from separatrix.data.files import read
+
+PROGRAM = Path(sysconfig.get_path("scripts"), "separatrix")
+
+
+def start(folder, *words, feed=None):
+    """Run the program as a user would, in a folder of its own."""
+    if not PROGRAM.exists():
+        pytest.skip("the program is not installed beside this Python")
+    done = subprocess.run(
+        [PROGRAM, *map(str, words)], cwd=folder, input=feed, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_adult_through_a_pipe(root, tmp_path):
+    """Text columns and gaps: the saved model takes raw rows, also compressed from standard input."""
+    adult = root / "tests" / "data" / "adult.csv"
+    out, err = start(tmp_path, "fit", adult, "--missing", "mean", "--save", "m.sx", "--json")
+    assert err == ""
+    report = json.loads(out)
+    assert report["target"] == "income"
+    assert report["imputed"]
+    assert len(report["one_hot"]) == 8
+    packed = gzip.compress(adult.read_bytes())
+    out, err = start(tmp_path, "predict", "m.sx", "-", "--scores", "--json", feed=packed)
+    assert err == ""
+    predicted = json.loads(out)
+    model, table = sx.load(tmp_path / "m.sx"), read(adult, "income", missing="keep")
+    np.testing.assert_array_equal(predicted["predictions"], model.predict(table.X))
+    np.testing.assert_array_equal(predicted["scores"], model.decision_function(table.X))
+    again = tmp_path / "again.sx"
+    sx.save(model, again)
+    assert again.read_bytes() == (tmp_path / "m.sx").read_bytes(), "a saved model is saved the same"
+    out, _ = start(tmp_path, "evaluate", "m.sx", adult, "--json", "--plot", "curves.pdf")
+    right = np.mean(table.y == np.array(predicted["predictions"]))
+    assert json.loads(out)["accuracy"] == pytest.approx(right)
+    assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
+    assert sorted(os.listdir(tmp_path)) == ["again.sx", "curves.pdf", "m.sx"]
+
+
+def test_wine_compared_and_tuned(root, tmp_path):
+    wine = root / "tests" / "data" / "wine.tsv"
+    out, err = start(tmp_path, "compare", wine, "--target", "cultivar", "--folds", 3, "--save", "best.sx")
+    assert "Traceback" not in err
+    assert "±" in out
+    assert "best.sx, fitted on all rows" in out
+    out, _ = start(
+        tmp_path, "tune", wine, "--target", "cultivar", "--model", "ridge", "--plot", "ridge.png", "--json"
+    )
+    assert json.loads(out)["best"]["alpha"] > 0
+    assert (tmp_path / "ridge.png").stat().st_size > 10_000
+
+
+def test_completion_is_there(tmp_path):
+    environment = os.environ | {
+        "_SEPARATRIX_COMPLETE": "complete_bash",
+        "COMP_WORDS": "separatrix ev",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [PROGRAM, "ev"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["evaluate"], done.stderr
+
+
+def test_every_command_has_examples_and_the_overview_knows_it():
+    from separatrix.cli.app import app
+    from separatrix.cli.overview import available, overview
+
+    commands = {command.name: command for command in app.registered_commands}
+    assert list(commands) == list(available())
+    for name, command in commands.items():
+        lines = command.callback.__doc__.splitlines()
+        assert lines[0] == available()[name]
+        assert any(f"separatrix {name}" in line for line in lines)
+        assert f"  {name} " in overview()
+
+
+def test_help_of_every_command():
+    from separatrix.cli.overview import available
+
+    for name in available():
+        done = subprocess.run(
+            [sys.executable, "-m", "separatrix", name, "-h"], capture_output=True, text=True, check=True
+        )
+        assert f"\n    separatrix {name}" in done.stdout, "examples keep their lines"
+        assert "2 bad input" in done.stdout

@@ -1,0 +1,318 @@
+"""The dual problems of support vector machines: against quadratic programming, KKT and a slow SMO."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import qpsolvers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from oracles import slow_smo
+from separatrix.data.memory import view_of
+from separatrix.data.threads import at_most
+from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
+from separatrix.solvers._loop import Below, run
+from separatrix.solvers.active_set import at_bounds
+from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.smo import DualProblem, SequentialMinimal
+
+
+def two_classes(n=120, d=3, seed=0, noise=0.4):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, d))
+    signs = np.where(X[:, 0] * X[:, -1] + noise * random.standard_normal(n) > 0, 1.0, -1.0)
+    return X, signs
+
+
+def classification(signs, C, rows=None):
+    m = signs.size
+    rows = np.arange(m) if rows is None else rows
+    return DualProblem(rows, signs, -np.ones(m), np.broadcast_to(C, m).astype(float), np.zeros(m))
+
+
+def regression(y, C, epsilon=0.1):
+    n = y.size
+    rows, signs = np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n)
+    linear = np.concatenate([epsilon - y, epsilon + y])
+    return DualProblem(rows, signs, linear, np.full(2 * n, C), np.zeros(2 * n))
+
+
+def one_class(n, nu):
+    start = np.clip(nu * n - np.arange(n), 0.0, 1.0)
+    return DualProblem(np.arange(n), np.ones(n), np.zeros(n), np.ones(n), start)
+
+
+def nu_classification(signs, nu):
+    m, start = signs.size, np.zeros(signs.size)
+    for sign in (1, -1):
+        mine = np.flatnonzero(signs == sign)
+        start[mine] = np.clip(nu * m / 2 - np.arange(mine.size), 0.0, 1.0)
+    return DualProblem(np.arange(m), signs, np.zeros(m), np.ones(m), start, separate=True)
+
+
+def nu_regression(y, C, nu):
+    n = y.size
+    start = np.tile(np.clip(nu * n / 2 - np.arange(n), 0.0, 1.0) * C, 2)
+    rows, signs = np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n)
+    return DualProblem(rows, signs, np.concatenate([-y, y]), np.full(2 * n, C), start, separate=True)
+
+
+def solve(kernel, X, *problems, tol=1e-8, cache_bytes=1e8, precision=None, max_time=None, **settings):
+    matrix = KernelMatrix(kernel, view_of(X), cache_bytes=cache_bytes, precision=precision)
+    solver = SequentialMinimal(matrix, problems, tol=tol, **settings)
+    outcome = run(solver, Below(tol), max_iter=10**6, max_time=max_time)
+    return solver, outcome
+
+
+def hessian(kernel, X, problem):
+    K = np.asarray(kernel(X), dtype=np.float64)[np.ix_(problem.rows, problem.rows)]
+    return problem.signs[:, None] * K * problem.signs
+
+
+def check(kernel, X, problem, solution, tol, status="converged"):
+    """Feasible, its gradient right, the violation what it says; return the objective."""
+    Q, a, s = hessian(kernel, X, problem), solution.alpha, problem.signs
+    assert solution.status == status
+    assert (a >= 0).all()
+    assert (a <= problem.upper).all()
+    size = max(1.0, float(np.abs(a).sum()))
+    assert abs(s @ a - s @ problem.start) <= 1e-12 * size
+    if problem.separate:
+        assert abs(a.sum() - problem.start.sum()) <= 1e-12 * size
+    gradient = Q @ a + problem.linear
+    scale = max(1.0, float(np.abs(np.diagonal(Q)).max())) * size
+    assert_allclose(solution.gradient, gradient, rtol=0, atol=max(0.3 * tol, 1e-13 * scale))
+    E, worst = s * gradient, 0.0
+    up, low = np.where(s > 0, a < problem.upper, a > 0), np.where(s > 0, a > 0, a < problem.upper)
+    for group in (s > 0, s < 0) if problem.separate else (s != 0,):
+        if (up & group).any() and (low & group).any():
+            worst = max(worst, float(E[low & group].max() - E[up & group].min()))
+    if status == "converged":
+        assert worst <= 1.6 * tol
+        assert solution.violation <= tol
+    return float(0.5 * a @ Q @ a + problem.linear @ a)
+
+
+def by_quadratic_programming(kernel, X, problem):
+    Q, m = hessian(kernel, X, problem), problem.signs.size
+    A, b = problem.signs[None, :], np.array([problem.signs @ problem.start])
+    if problem.separate:
+        A, b = np.vstack([A, np.ones(m)]), np.append(b, problem.start.sum())
+    P, A = sparse.csc_matrix(Q + 1e-13 * np.eye(m)), sparse.csc_matrix(A)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*AlmostSolved")
+        # An interior point that is almost at the tolerance asked for is near enough for the ones below.
+        programme = qpsolvers.Problem(P, problem.linear, A=A, b=b, lb=np.zeros(m), ub=problem.upper)
+        options = dict(tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        a = qpsolvers.solve_problem(programme, solver="clarabel", **options).x
+    return float(0.5 * a @ Q @ a + problem.linear @ a)
+
+
+X, SIGNS = two_classes()
+Y = X[:, 0] + np.sin(2 * X[:, 1])
+WEIGHTS = np.random.default_rng(3).uniform(0.1, 5.0, SIGNS.size)
+PROBLEMS = {
+    "C=0.1": classification(SIGNS, 0.1),
+    "C=1": classification(SIGNS, 1.0),
+    "C=100": classification(SIGNS, 100.0),
+    "weights": classification(SIGNS, WEIGHTS),
+    "some without weight": classification(SIGNS, np.where(np.arange(SIGNS.size) % 3, WEIGHTS, 0.0)),
+    "unbalanced": classification(np.where(X[:, 0] > 1.5, 1.0, -1.0), 10.0),
+    "regression": regression(Y, 1.0),
+    "regression, C=50": regression(Y, 50.0),
+    "one class": one_class(SIGNS.size, 0.3),
+    "nu": nu_classification(SIGNS, 0.4),
+    "nu regression": nu_regression(Y, 1.0, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear(), Polynomial(2, 0.5, 1.0)], ids=repr)
+def test_against_quadratic_programming(kernel, name):
+    problem = PROBLEMS[name]
+    solver, outcome = solve(kernel, X, problem)
+    assert outcome.status == "converged"
+    value = check(kernel, X, problem, solver.solutions[0], 1e-8)
+    exact = by_quadratic_programming(kernel, X, problem)
+    assert value <= exact + 1e-7 * max(1.0, abs(exact))
+    assert outcome.history[-1]["dual"] == pytest.approx(-value, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_active_sets(name, precision):
+    """The same problems with a part of the variables at a time, from a sample or not."""
+    kernel, problem = RBF(0.5), PROBLEMS[name]
+    solver, _ = solve(kernel, X, problem, precision=precision, tol=1e-6, direct=20, active=24)
+    value = check(kernel, X, problem, solver.solutions[0], 1e-6)
+    exact = by_quadratic_programming(kernel, X, problem)
+    assert value == pytest.approx(exact, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_single_precision_rows(name):
+    """Rows in float32 lead to the tolerance all the same: the gradient is computed anew in double."""
+    kernel, problem = RBF(0.5), PROBLEMS[name]
+    solver, _ = solve(kernel, X, problem, precision="float32", tol=1e-7)
+    value = check(kernel, X, problem, solver.solutions[0], 1e-7)
+    assert value == pytest.approx(by_quadratic_programming(kernel, X, problem), rel=1e-6, abs=1e-6)
+
+
+def test_steps_are_those_of_the_oracle():
+    """Until rounding makes a difference, pair by pair."""
+    for problem in PROBLEMS.values():
+        solver, _ = solve(RBF(0.5), X, problem, tol=1e-2, max_steps=30)
+        alpha, steps = slow_smo(RBF(0.5)(X), problem, tol=1e-2, max_steps=30)
+        assert solver.solutions[0].steps == steps
+        assert_allclose(solver.solutions[0].alpha, alpha, atol=1e-9)
+
+
+@pytest.mark.parametrize("direct", [20, 6000])
+def test_layouts_and_threads_do_not_matter(direct):
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 4, X.shape[0])
+    problems = []
+    for a in range(4):
+        for b in range(a + 1, 4):
+            rows = np.flatnonzero((labels == a) | (labels == b))
+            problems.append(classification(np.where(labels[rows] == a, 1.0, -1.0), 5.0, rows))
+    found = []
+    for data in (X, np.asfortranarray(X), sparse.csr_array(X)):
+        for threads in (1, 2):
+            with at_most(threads):
+                solver, _ = solve(RBF(0.5), data, *problems, tol=1e-4, direct=direct, active=24)
+            found.append(np.concatenate([s.alpha for s in solver.solutions]))
+    assert_array_equal(found[0], found[1])
+    for problem, solution in zip(problems, solver.solutions, strict=True):
+        check(RBF(0.5), X, problem, solution, 1e-4)
+    for other in found[2:]:
+        assert_allclose(other, found[0], atol=0.2)
+
+
+def test_little_memory():
+    """Rows that do not fit are computed again: the same solution to the bit."""
+    problem = PROBLEMS["C=100"]
+    rich, _ = solve(RBF(0.5), X, problem, tol=1e-4)
+    poor, _ = solve(RBF(0.5), X, problem, tol=1e-4, cache_bytes=8 * 120 * 10)
+    assert_allclose(poor.solutions[0].alpha, rich.solutions[0].alpha, atol=1e-9)
+    assert poor.matrix.entries > rich.matrix.entries
+
+
+def test_other_kernels():
+    kernel = CallableKernel(lambda A, B: np.exp(-np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2)))
+    for direct in (20, 6000):
+        solver, _ = solve(kernel, X, PROBLEMS["C=1"], tol=1e-6, direct=direct, active=24)
+        check(kernel, X, PROBLEMS["C=1"], solver.solutions[0], 1e-6)
+
+
+def test_values_far_from_one():
+    """Samples far from the origin: inner products of 1e8 whose differences matter."""
+    far = X * [1.0, 30.0, 1.0] + 1e4
+    solver, _ = solve(Linear(), np.tile(far, (6, 1)), classification(np.tile(SIGNS, 6), 1e-3), tol=1e-3)
+    solution = solver.solutions[0]
+    assert solver.precision == "float64"
+    assert solution.status == "converged"
+
+
+def test_hard_margin():
+    separable = np.where(X[:, 0] > 0, 1.0, -1.0)
+    apart = X + separable[:, None] * [0.5, 0.0, 0.0]
+    for direct in (20, 6000):
+        problem = classification(separable, np.inf)
+        solver, _ = solve(Linear(), apart, problem, tol=1e-6, direct=direct, active=60)
+        value = check(Linear(), apart, problem, solver.solutions[0], 1e-6)
+        assert value == pytest.approx(by_quadratic_programming(Linear(), apart, problem), rel=1e-6)
+
+
+@pytest.mark.parametrize("direct", [20, 6000])
+def test_inseparable_without_bound(direct):
+    """Points of both classes in one place: the dual grows for ever, and that is said."""
+    both = X.copy()
+    both[1] = both[0]
+    signs = SIGNS.copy()
+    signs[:2] = 1, -1
+    solver, outcome = solve(RBF(0.5), both, classification(signs, np.inf), direct=direct, active=24)
+    solution = solver.solutions[0]
+    assert solution.status == outcome.status == "unbounded"
+    assert np.isfinite(solution.alpha).all()
+    assert (solution.alpha >= 0).all()
+
+
+def test_equal_samples_of_both_classes():
+    both, signs = np.repeat(X[:40], 2, axis=0), np.tile([1.0, -1.0], 40)
+    for direct in (10, 6000):
+        solver, _ = solve(RBF(0.5), both, classification(signs, 1e6), direct=direct, active=24, tol=1e-3)
+        assert_allclose(solver.solutions[0].alpha, 1e6)
+
+
+def test_indefinite_kernel_ends():
+    kernel = CallableKernel(lambda A, B: np.tanh(2.0 * A @ B.T - 1.0))
+    for direct in (20, 6000):
+        solver, _ = solve(kernel, X, PROBLEMS["C=100"], tol=1e-3, direct=direct, active=60, max_steps=3000)
+        solution = solver.solutions[0]
+        assert solution.status in ("nonconvex", "max_iter")
+        assert (solution.alpha >= 0).all()
+        assert (solution.alpha <= 100).all()
+
+
+def test_max_steps_and_time():
+    solver, outcome = solve(RBF(0.5), X, PROBLEMS["C=100"], max_steps=7)
+    assert outcome.status == "max_iter"
+    assert solver.solutions[0].steps == 7
+    check(RBF(0.5), X, PROBLEMS["C=100"], solver.solutions[0], 1e-8, status="max_iter")
+    for direct in (20, 6000):
+        limits = dict(tol=1e-14, max_time=0.0, direct=direct, active=24)
+        solver, outcome = solve(RBF(0.5), X, PROBLEMS["C=100"], **limits)
+        assert outcome.status in ("max_time", "converged")
+        assert (solver.solutions[0].alpha <= 100).all()
+
+
+def test_warm_start():
+    problem = PROBLEMS["C=100"]
+    cold, _ = solve(RBF(0.5), X, problem, tol=1e-6)
+    again = DualProblem(problem.rows, problem.signs, problem.linear, problem.upper, cold.solutions[0].alpha)
+    warm, _ = solve(RBF(0.5), X, again, tol=1e-6)
+    assert warm.solutions[0].steps == 0
+    assert_array_equal(warm.solutions[0].alpha, cold.solutions[0].alpha)
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(2, 40),
+    seed=st.integers(0, 10**6),
+    C=st.floats(1e-3, 1e3),
+    separate=st.booleans(),
+    direct=st.sampled_from([4, 1000]),
+)
+def test_always_feasible(n, seed, C, separate, direct):
+    random = np.random.default_rng(seed)
+    X = np.round(random.normal(size=(n, 2)), 1)
+    signs = np.where(random.random(n) < 0.5, 1.0, -1.0)
+    upper = C * random.integers(0, 3, n)
+    start = np.zeros(n)
+    if separate:
+        start = upper * random.random(n)
+    problem = DualProblem(np.arange(n), signs, -np.ones(n), upper, start, separate=separate)
+    solver, _ = solve(RBF(1.0), X, problem, tol=1e-6, direct=direct, active=4)
+    check(RBF(1.0), X, problem, solver.solutions[0], 1e-6 * max(1.0, C))
+
+
+@given(
+    n=st.integers(1, 30),
+    seed=st.integers(0, 10**6),
+    ramp=st.floats(1e-6, 1.0),
+)
+def test_at_bounds_keeps_the_sum(n, seed, ramp):
+    random = np.random.default_rng(seed)
+    signs, score = np.where(random.random(n) < 0.5, 1.0, -1.0), random.normal(size=n)
+    upper = random.uniform(0, 2, n)
+    total = float(signs @ (upper * random.random(n)))
+    alpha = at_bounds(signs, score, upper, total, ramp)
+    assert abs(signs @ alpha - total) < 1e-12
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()

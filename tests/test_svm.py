@@ -1,0 +1,428 @@
+"""The kernel machines against quadratic programmes, LIBSVM, and what theory promises."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+import oracles_svm
+from separatrix.data.threads import at_most
+from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum
+from separatrix.models.one_class import OneClassSVM
+from separatrix.models.svc import SVC, NuSVC
+from separatrix.models.svr import SVR, NuSVR
+
+KERNELS = {
+    "linear": dict(kernel="linear"),
+    "rbf": dict(kernel="rbf", gamma=0.3),
+    "poly": dict(kernel="poly", gamma=0.4, coef0=1.0, degree=3),
+}
+OBJECTS = {"linear": Linear(), "rbf": RBF(0.3), "poly": Polynomial(3, 0.4, 1.0)}
+
+
+def overlapping(n=60, d=3, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.6 * random.normal(size=n) > 0.3, 1, -1)
+    return X, y
+
+
+def weights_for(n, seed=0):
+    return np.random.default_rng(seed).choice([0.5, 1.0, 2.0], size=n)
+
+
+def dual_value(K, model, p=1.0):
+    """The dual objective of a fitted binary classifier, from its public attributes."""
+    c = np.zeros(K.shape[0])
+    c[model.support_] = model.dual_coef_[0]
+    return p * np.abs(c).sum() - 0.5 * c @ K @ c
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("C", [0.05, 1.0, 50.0])
+def test_classification_is_the_programme(name, C, weighted):
+    X, y = overlapping()
+    s = weights_for(60) if weighted else np.ones(60)
+    value, scores = oracles_svm.classification(OBJECTS[name](X), y, C * s)
+    model = SVC(C=C, tol=1e-8, **KERNELS[name]).fit(X, y, sample_weight=s)
+    certificate = model.certificate_
+    assert certificate.status == "converged"
+    assert certificate.dual <= certificate.primal
+    assert certificate.relative_gap < 1e-6
+    assert_allclose(certificate.primal, value, rtol=1e-6)
+    assert_allclose(model.decision_function(X), scores, atol=2e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["rbf", "poly"])
+def test_nu_classification_is_the_programme(name, weighted):
+    X, y = overlapping(seed=1)
+    s = weights_for(60, 1) if weighted else np.ones(60)
+    value, scores = oracles_svm.nu_classification(OBJECTS[name](X), y, s, 0.4)
+    model = NuSVC(nu=0.4, tol=1e-9, **KERNELS[name]).fit(X, y, sample_weight=s)
+    assert_allclose(model.certificate_.primal, value, rtol=1e-6, atol=1e-9)
+    assert_allclose(model.decision_function(X), scores, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+def test_regressions_are_the_programmes(name, weighted):
+    X, _ = overlapping(40, seed=2)
+    t = np.sin(2 * X[:, 0]) + 0.2 * X[:, 1]
+    s = weights_for(40, 2) if weighted else np.ones(40)
+    K = OBJECTS[name](X)
+    value, found = oracles_svm.regression(K, t, 2.0 * s, epsilon=0.15)
+    model = SVR(C=2.0, epsilon=0.15, tol=1e-9, **KERNELS[name]).fit(X, t, sample_weight=s)
+    assert_allclose(model.certificate_.primal, value, rtol=1e-6)
+    assert_allclose(model.predict(X), found, atol=1e-3)
+    value, found = oracles_svm.regression(K, t, 2.0 * s, nu=0.3)
+    model = NuSVR(C=2.0, nu=0.3, tol=1e-9, **KERNELS[name]).fit(X, t, sample_weight=s)
+    assert_allclose(model.certificate_.primal, value, rtol=1e-6)
+    assert_allclose(model.predict(X), found, atol=1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_one_class_is_the_programme(nu, weighted):
+    X, _ = overlapping(50, seed=3)
+    s = weights_for(50, 3) if weighted else np.ones(50)
+    value, scores = oracles_svm.one_class(RBF(0.3)(X), s, nu)
+    model = OneClassSVM(nu=nu, gamma=0.3, tol=1e-9).fit(X, sample_weight=s)
+    assert_allclose(model.certificate_.primal, value, rtol=1e-6)
+    assert_allclose(model.decision_function(X), scores, atol=1e-4)
+
+
+DATA = {
+    "iris": load_iris(return_X_y=True),
+    "unbalanced": make_classification(400, 8, weights=[0.9], flip_y=0.05, random_state=0),
+    "four classes": make_classification(300, 6, n_informative=4, n_classes=4, random_state=1),
+    "beyond the small": make_classification(1200, 10, flip_y=0.1, random_state=2),
+}
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])
+@pytest.mark.parametrize("data", DATA)
+def test_as_good_as_libsvm(data, kernel, kind):
+    if data == "beyond the small" and kernel in ("linear", "sigmoid"):
+        return
+    X, y = DATA[data]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    gamma, C, tol = 0.1 if kernel != "sigmoid" else 0.01, 2.0, 1e-6
+    chosen = dict(kernel=kernel, gamma=gamma, coef0=0.5 if kernel == "poly" else 0.0, C=C, tol=tol)
+    given = {"dense": X, "csr": sparse.csr_array(X), "float32": X.astype(np.float32)}[kind]
+    ours, peer = SVC(**chosen).fit(given, y), svm.SVC(**chosen).fit(X, y)
+    if kernel == "sigmoid":
+        assert ours.certificate_.status in ("converged", "nonconvex")
+    else:
+        assert ours.certificate_.status == "converged"
+        assert ours.certificate_.relative_gap < tol
+    assert ours.dual_coef_.shape[0] == peer.dual_coef_.shape[0]
+    assert_allclose(ours.decision_function(given), peer.decision_function(X), atol=5e-3)
+    if data != "four classes":  # there LIBSVM gives equal votes to the first class
+        assert np.mean(ours.predict(given) == peer.predict(X)) > 0.995
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+def test_dual_objective_is_not_below_libsvms(C):
+    X, y = (part[:700] for part in DATA["beyond the small"])
+    K = RBF(0.05)(X)
+    peer = svm.SVC(C=C, gamma=0.05, tol=1e-6).fit(X, y)
+    ours = SVC(C=C, gamma=0.05, tol=1e-6).fit(X, y)
+    best = dual_value(K, peer)
+    assert ours.certificate_.dual >= best - 1e-6 * abs(best)
+    assert_allclose(dual_value(K, ours), ours.certificate_.dual, rtol=1e-6)
+    assert ours.certificate_.relative_gap < 1e-6
+
+
+@pytest.mark.parametrize("make", [SVR, NuSVR])
+def test_regression_agrees_with_libsvm(make):
+    X, t = load_diabetes(return_X_y=True)
+    peer = {"SVR": svm.SVR, "NuSVR": svm.NuSVR}[make.__name__]
+    for chosen in (dict(C=100.0), dict(kernel="linear", C=10.0), dict(kernel="poly", gamma=5.0, coef0=1.0)):
+        ours, theirs = make(tol=1e-6, **chosen).fit(X, t), peer(tol=1e-6, **chosen).fit(X, t)
+        assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5, atol=1e-3)
+        assert ours.certificate_.relative_gap < 1e-6
+
+
+def test_a_certificate_can_be_recomputed():
+    X, y = overlapping(150, seed=4)
+    model = SVC(C=3.0, gamma=0.4, tol=1e-6).fit(X, y)
+    c = np.zeros(150)
+    c[model.support_] = model.dual_coef_[0]
+    K = RBF(0.4)(X)
+    primal = 0.5 * c @ K @ c + 3.0 * np.maximum(0, 1 - y * (K @ c + model.intercept_)).sum()
+    dual = np.abs(c).sum() - 0.5 * c @ K @ c
+    assert_allclose(
+        [primal, dual], [model.certificate_.primal, model.certificate_.dual], rtol=1e-9
+    )
+    assert abs(c.sum()) < 1e-9
+    assert np.all(np.abs(c) <= 3.0)
+    assert "within" in model.certificate_.message
+
+
+def test_several_problems_are_certified_together():
+    X, y = DATA["iris"]
+    three = SVC(tol=1e-6).fit(X, y)
+    pairs = [SVC(tol=1e-6, gamma=three.kernel_.gamma).fit(X[y != k], y[y != k]) for k in (2, 1, 0)]
+    assert_allclose(three.certificate_.primal, sum(m.certificate_.primal for m in pairs), rtol=1e-6)
+    assert "the worst of 3 problems" in three.certificate_.message
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.05, 1.0, 20.0]),
+    st.sampled_from(["linear", "rbf", "poly"]),
+)
+@settings(max_examples=30)
+def test_optimality_conditions(seed, C, kernel):
+    """``y f ≥ 1`` where ``α = 0``, ``= 1`` where it is free, ``≤ 1`` where it is at its bound."""
+    X, y = overlapping(40, 2, seed)
+    if abs(y.sum()) == 40:
+        return
+    model = SVC(C=C, kernel=kernel, gamma=0.5, coef0=1.0, tol=1e-5).fit(X, y)
+    alpha = np.zeros(40)
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    m = y * model.decision_function(X)
+    free = (alpha > 0) & (alpha < C)
+    assert np.all(m[alpha == 0] >= 1 - 2e-5)
+    assert np.all(np.abs(m[free] - 1) <= 2e-5)
+    assert np.all(m[alpha >= C] <= 1 + 2e-5)
+
+
+def test_a_nu_without_margin_says_so():
+    X, y = overlapping(seed=1)
+    with pytest.warns(ConvergenceWarning, match=r"nu=0.1 leaves no margin.*larger nu"):
+        model = NuSVC(nu=0.1, kernel="linear").fit(X, y)
+    assert model.certificate_.status == "inseparable"
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@given(st.integers(0, 10**6), st.floats(0.1, 0.9))
+@settings(max_examples=25)
+def test_nu_property(seed, nu):
+    """At most the fraction ν of the samples are margin errors, at least that fraction support vectors."""
+    X, y = overlapping(50, 2, seed)
+    most = 2 * min((y > 0).mean(), (y < 0).mean())
+    if nu > most + 1e-9:
+        with pytest.raises(ValueError, match=r"specified nu is infeasible.*Choose nu <= "):
+            NuSVC(nu=nu).fit(X, y)
+        return
+    model = NuSVC(nu=nu, gamma=0.5, tol=1e-4).fit(X, y)
+    errors = y * model.decision_function(X) < 1 - 1e-4
+    assert errors.mean() <= nu + 1e-9
+    assert model.n_support_.sum() / 50 >= nu - 1e-9
+    outside = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X)
+    assert (outside.decision_function(X) < -1e-4).mean() <= nu + 1e-9
+    assert outside.n_support_[0] / 50 >= nu - 1e-9
+
+
+@given(st.integers(0, 10**6), st.floats(0.05, 0.9))
+@settings(max_examples=25)
+def test_tube_property(seed, nu):
+    """Samples strictly within the tube have no part; those outside are at their bound; ν bounds both."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(40, 2))
+    t = np.sin(X[:, 0]) + 0.3 * random.normal(size=40)
+    model = SVR(C=2.0, epsilon=0.2, gamma=0.5, tol=1e-6).fit(X, t)
+    beta = np.zeros(40)
+    beta[model.support_] = model.dual_coef_[0]
+    error = t - model.predict(X)
+    assert np.all(beta[np.abs(error) < 0.2 - 1e-5] == 0)
+    beyond = np.abs(error) > 0.2 + 1e-5
+    assert_allclose(beta[beyond], 2.0 * np.sign(error[beyond]))
+    assert abs(beta.sum()) < 1e-9
+    learnt = NuSVR(C=2.0, nu=nu, gamma=0.5, tol=1e-6).fit(X, t)
+    error = np.abs(t - learnt.predict(X))
+    assert learnt.epsilon_ >= -1e-6
+    assert (error > learnt.epsilon_ + 1e-4).mean() <= nu + 1e-9
+
+
+@pytest.mark.parametrize("make", [SVC, SVR, OneClassSVM])
+def test_weight_two_is_twice_and_zero_is_absent(make):
+    X, y = overlapping(50, seed=5)
+    s = np.random.default_rng(5).integers(0, 4, size=50)
+    many = np.repeat(np.arange(50), s)
+    weighted, repeated = make().fit(X, y, sample_weight=s), make().fit(X[many], y[many])
+    apply = "predict" if make is SVR else "decision_function"
+    assert_allclose(getattr(weighted, apply)(X), getattr(repeated, apply)(X), atol=1e-6)
+    assert np.all(s[weighted.support_] > 0)
+    assert weighted.certificate_.samples == np.count_nonzero(s)
+
+
+def test_negative_weights_are_absent_as_in_scikit_learn():
+    X, y = overlapping(30, seed=6)
+    s = np.ones(30)
+    s[:5] = -1.0
+    assert_allclose(
+        SVC(gamma=0.5).fit(X, y, sample_weight=s).decision_function(X),
+        SVC(gamma=0.5).fit(X[5:], y[5:]).decision_function(X),
+        atol=1e-7,
+    )
+
+
+def test_class_weights():
+    X, y = overlapping(80, seed=7)
+    s = np.where(y > 0, 3.0, 0.5)
+    for make in (SVC, lambda **kw: NuSVC(nu=0.2, **kw)):
+        by_class = make(gamma=0.5, class_weight={1: 3.0, -1: 0.5}).fit(X, y)
+        by_sample = make(gamma=0.5).fit(X, y, sample_weight=s)
+        assert_allclose(by_class.decision_function(X), by_sample.decision_function(X), atol=1e-6)
+        assert_array_equal(by_class.class_weight_, [0.5, 3.0])
+    # Balanced classes make every nu feasible.
+    unbalanced = np.flatnonzero((y > 0) | (np.arange(80) % 4 == 0))
+    with pytest.raises(ValueError, match="specified nu is infeasible"):
+        NuSVC(nu=0.95).fit(X[unbalanced], y[unbalanced])
+    NuSVC(nu=0.95, class_weight="balanced").fit(X[unbalanced], y[unbalanced])
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_each_machine_is_trained_as_asked(multiclass):
+    X, y = DATA["four classes"]
+    model = SVC(multiclass=multiclass, gamma=0.2, tol=1e-6).fit(X, y)
+    columns = model._score_columns(X)
+    coding = model._coding
+    for column in range(coding.columns):
+        codes = coding.codes[y, column]
+        own = SVC(gamma=0.2, tol=1e-6).fit(X[codes != 0], codes[codes != 0])
+        assert_allclose(columns[:, column], own.decision_function(X), atol=1e-4)
+    assert model.margin_width_.shape == (coding.columns,)
+    assert_array_equal(model.predict(X), model.classes_[np.argmax(model.decision_function(X), axis=1)])
+
+
+def test_one_vs_one_scores_for_many_classes_are_those_of_all_pairs():
+    X, y = make_classification(400, 8, n_informative=6, n_classes=7, n_clusters_per_class=1, random_state=3)
+    model = SVC(decision_function_shape="ovo", gamma=0.2).fit(X, y)
+    K = model.kernel_(X, model.support_vectors_)
+    assert_allclose(
+        model.decision_function(X), K @ model._pair_columns(model.dual_coef_) + model.intercept_, atol=1e-6
+    )
+    peer = svm.SVC(decision_function_shape="ovo", gamma=0.2).fit(X, y)
+    assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-2)
+
+
+def test_equal_votes_go_to_the_larger_sum_of_scores():
+    X, y = DATA["four classes"]
+    model = SVC(gamma=0.3).fit(X, y)
+    grid = np.random.default_rng(0).normal(size=(500, 6))
+    scores = model._score_columns(grid)
+    codes = model._coding.codes
+    votes = (scores >= 0) @ (codes > 0).T.astype(int) + (scores < 0) @ (codes < 0).T.astype(int)
+    sums = scores @ codes.T
+    expected = np.lexsort((-np.arange(4)[None, :].repeat(500, 0), sums, votes), axis=1)[:, -1]
+    assert np.any((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    assert_array_equal(model.predict(grid), model.classes_[expected])
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_same_model_for_any_number_of_threads(n):
+    X, y = make_classification(n, 10, n_informative=5, n_classes=3, flip_y=0.1, random_state=4)
+    fits = []
+    for threads in (1, 2):
+        with at_most(threads):
+            model = SVC(C=5.0).fit(X, y)
+            fits.append((model.dual_coef_, model.intercept_, model.decision_function(X[:50])))
+    for one, two in zip(*fits, strict=True):
+        assert_array_equal(one, two)
+
+
+def test_kernels_of_every_kind():
+    X, y = overlapping(50, seed=8)
+    K = Laplacian(0.3)(X)
+    expected = SVC(kernel=Laplacian(0.3)).fit(X, y).decision_function(X)
+    for kernel, A in (
+        ("laplacian", X),
+        (lambda A, B: Laplacian(0.3)(A, B), X),
+        ("precomputed", K),
+        (0.5 * Laplacian(0.3) + 0.5 * Laplacian(0.3), X),
+    ):
+        model = SVC(kernel=kernel, gamma=0.3).fit(A, y)
+        assert_allclose(model.decision_function(A), expected, atol=1e-6)
+    assert model.support_vectors_.shape == (model.support_.size, 3)
+
+
+def test_texts():
+    texts = ["abracadabra", "abrakadabra", "cadabra", "hello world", "hello there", "world, hello"]
+    y = ["spell"] * 3 + ["greeting"] * 3
+    model = SVC(kernel=Spectrum(2)).fit(texts, y)
+    assert list(model.predict(["abra", "hello"])) == ["spell", "greeting"]
+    assert model.__sklearn_tags__().input_tags.string
+    assert model.__sklearn_tags__().input_tags.two_d_array is False
+    own = SVC(kernel=lambda A, B: Spectrum(2)(A, B)).fit(texts, y)
+    assert_allclose(own.decision_function(texts), model.decision_function(texts), atol=1e-9)
+    assert SVR(kernel=Spectrum(2)).fit(texts, range(6)).predict(["abra"]).shape == (1,)
+    assert OneClassSVM(kernel=Spectrum(2)).fit(texts).predict(texts).shape == (6,)
+
+
+@pytest.mark.parametrize("make", [SVC, SVR])
+def test_max_time_leaves_a_usable_model(make):
+    X, y = make_classification(3000, 10, flip_y=0.3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_time is over"):
+        model = make(C=1e4, max_time=1e-4, tol=1e-9).fit(X, y)
+    assert model.certificate_.status == "max_time"
+    assert model.fit_status_ == 1
+    assert np.isfinite(model.predict(X[:9])).all()
+    assert model.certificate_.gap > 0
+
+
+def test_interrupt_leaves_a_usable_model():
+    X, y = make_classification(4000, 10, flip_y=0.3, random_state=0)
+    timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = SVC(C=1e5, tol=1e-12).fit(X, y)
+    timer.join()
+    assert model.certificate_.status == "interrupted"
+    assert model.predict(X[:5]).shape == (5,)
+
+
+def test_max_iter_counts_steps_and_warns_as_scikit_learn_does():
+    X, y = overlapping(60, seed=9)
+    with pytest.warns(ConvergenceWarning, match=r"Solver terminated early \(max_iter=3\).  Consider"):
+        model = SVC(max_iter=3).fit(X, y)
+    assert_array_equal(model.n_iter_, [3])
+    assert model.certificate_.status == "max_iter"
+
+
+def test_unscaled_features_get_advice():
+    X, y = overlapping(200, seed=10)
+    X[:, 2] *= 1e6
+    with pytest.warns(ConvergenceWarning, match=r"the features differ in scale by 1e\+06: standardise them"):
+        SVC(kernel="linear", C=100.0, max_iter=50).fit(X, y)
+
+
+def test_duplicates_with_opposite_labels_end():
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 2, axis=0)
+    y = np.tile([0, 1], 30)
+    model = SVC(C=1e6).fit(X, y)
+    assert model.certificate_.status == "converged"
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_indefinite_kernels_end_and_say_so():
+    X, y = overlapping(60, seed=11)
+    model = SVC(kernel="sigmoid", gamma=3.0, coef0=-1.0).fit(X, y)
+    assert model.certificate_.status == "nonconvex"
+    assert "only local" in model.certificate_.message
+    assert model.certificate_.gap is None
+    assert np.all(np.abs(model.dual_coef_) <= 1.0)
+
+
+def test_verbose_tells_what_is_needed_before(capsys):
+    X, y = overlapping(60, seed=12)
+    SVC(verbose=True, cache_size=100).fit(X, y)
+    first, *_, last = capsys.readouterr().out.strip().splitlines()
+    assert "60 samples, 1 problem" in first
+    assert "cache_size=100" in first
+    assert "converged" in last
