@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from separatrix import KernelPerceptron, LogisticRegression, Perceptron, SGDClassifier, plot
+from separatrix import SVC, KernelPerceptron, LogisticRegression, Perceptron, SGDClassifier, plot
 from separatrix.traces import trace
 from separatrix.traces._perceptron import lane_dots
 
@@ -235,6 +235,18 @@ def test_pairs_end_where_libsvm_ends(kernel, C):
         assert end.coef is None
     values = [step.objective for step in steps]
     assert (np.diff(values) >= -1e-10).all()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_pairs_end_where_our_machine_ends(kernel):
+    X, y = make_moons(70, noise=0.25, random_state=1)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 70)
+    model = SVC(kernel=kernel, C=3.0, tol=1e-7, class_weight={0: 1.0, 1: 1.5})
+    steps = trace(model, X, y, sample_weight=weights)
+    end = steps.last()
+    fit = clone(model).fit(X, y, sample_weight=weights)
+    assert end.objective == pytest.approx(fit.certificate_.dual, rel=1e-9)
+    np.testing.assert_allclose(steps.decision(end, X), fit.decision_function(X), atol=1e-5)
 
 
 def test_every_pair_keeps_the_constraints():

@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
 
 import separatrix as sx
 from separatrix import plot
@@ -46,7 +45,7 @@ def margin():
     random = np.random.default_rng(0)
     y = np.where(np.arange(80) % 2, "yes", "no")
     X = random.normal(size=(80, 2)) + np.where(np.arange(80) % 2, 1.4, -1.4)[:, None]
-    return plot.margin(SVC(kernel="linear", C=1.0).fit(X, y), X, y)
+    return plot.margin(sx.SVC(kernel="linear", C=1.0).fit(X, y), X, y)
 
 
 def tube():
@@ -54,13 +53,20 @@ def tube():
     random = np.random.default_rng(0)
     x = np.sort(random.uniform(0, 6, 60))
     y = np.sin(x) + 0.2 * random.normal(size=60)
-    return plot.tube(SVR(epsilon=0.2, C=10.0).fit(x[:, None], y), x[:, None], y, names=["time"])
+    return plot.tube(sx.SVR(epsilon=0.2, C=10.0).fit(x[:, None], y), x[:, None], y, names=["time"])
 
 
 def convergence():
     """Objective and gap."""
     X, y = load_breast_cancer(return_X_y=True)
     return plot.convergence(sx.LogisticRegression(solver="lbfgs").fit(StandardScaler().fit_transform(X), y))
+
+
+def c_path():
+    """Weights and margin width of a linear support vector machine."""
+    data = load_breast_cancer(as_frame=True)
+    X = StandardScaler().set_output(transform="pandas").fit_transform(data.data.iloc[:, :10])
+    return plot.path(sx.LinearSVC.path(X, data.target, np.logspace(-4, 2, 25)))
 
 
 def confusion():
@@ -177,8 +183,9 @@ def perceptron(path):
     plot.animate(trace(model, X, np.where(y == 1, "lower", "upper")), path, max_frames=25, fps=2)
 
 
-PICTURES = (boundary, quickstart, margin, tube, convergence, confusion, roc, precision_recall, calibration,
-            kernel_matrix, codings, perceptron_margin, gaussian_forms, logistic_penalty, sgd_steps)
+PICTURES = (boundary, quickstart, margin, tube, c_path, convergence, confusion, roc, precision_recall,
+            calibration, kernel_matrix, codings, perceptron_margin, gaussian_forms, logistic_penalty,
+            sgd_steps)
 
 
 def main():

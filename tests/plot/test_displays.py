@@ -73,16 +73,41 @@ KINDS = {
     "codings": lambda: plot.CodingsDisplay.from_estimator(Perceptron(margin=1.0), THREE, NAMES, **FEW),
 }
 
+# The same with names that are too long for their place.
+LONG = np.array([f"a class with a name that goes on and on, {name}" for name in NAMES])
+UNITS = ["a feature whose unit is told in words: centimetres", "another one, also in centimetres, of width"]
+LONG_KINDS = {
+    "boundary": lambda: plot.BoundaryDisplay.from_estimator(
+        LogisticRegression().fit(THREE, LONG), THREE, LONG, names=UNITS, **FEW
+    ),
+    "confusion": lambda: plot.ConfusionMatrixDisplay.from_predictions(LONG, LONG[::-1]),
+    "precision-recall": lambda: plot.PrecisionRecallDisplay.from_estimator(
+        LogisticRegression().fit(THREE, LONG), THREE, LONG
+    ),
+    "kernel": lambda: plot.KernelMatrixDisplay.from_kernel("rbf", IRIS.data, LONG, gamma=0.5),
+    "codings": lambda: plot.CodingsDisplay.from_estimator(
+        Perceptron(margin=1.0), THREE, LONG, names=UNITS, resolution=20
+    ),
+}
+
 
 @cache
 def drawn(kind):
     return KINDS[kind]()
 
 
+@pytest.mark.parametrize("kind", LONG_KINDS)
+def test_long_names_find_room(kind):
+    keep_apart(LONG_KINDS[kind]().figure_)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_overlaps_or_leaves_the_page(kind):
-    """Titles, legends, labels of axes and their numbers keep apart and inside the figure."""
-    figure = KINDS[kind]().figure_
+    keep_apart(KINDS[kind]().figure_)
+
+
+def keep_apart(figure):
+    """Check that titles, legends, labels of axes and their numbers keep apart and inside the figure."""
     figure.canvas.draw()
     page = figure.bbox
     boxes = {}

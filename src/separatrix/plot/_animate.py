@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import INK, PALETTE, new_figure, outside_legend
+from separatrix.plot._canvas import INK, PALETTE, label_axes, new_figure, outside_legend
 from separatrix.plot._field import Field, draw_edges, draw_regions, grid_lines
 from separatrix.plot._plane import Plane, Samples, find_plane, on_grid, read_samples
 from separatrix.plot._points import choose_points, draw_points, point_size
@@ -160,8 +160,7 @@ class _Scene:
         drawn = choose_points(self.trace.y, len(self.flat), 2000)
         self.size = point_size(len(drawn))
         handles = draw_points(self.ax, self.flat, self.trace.y, drawn, self.classes)
-        self.ax.set_xlabel(self.plane.labels[0])
-        self.ax.set_ylabel(self.plane.labels[1])
+        label_axes(self.ax, self.plane.labels, 40)
         self.ax.set_xlim(self.u[0], self.u[-1])
         self.ax.set_ylim(self.v[0], self.v[-1])
         self.ax.set_title("\n" * (_TITLE_LINES - 1) + " ", fontsize="small", loc="left")

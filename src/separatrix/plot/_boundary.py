@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import final_step, outside_legend
+from separatrix.plot._canvas import final_step, label_axes, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._field import (
     Field,
@@ -140,8 +140,7 @@ class BoundaryDisplay(Display):
             marks += ring(ax, self.points[choose_marks(drawn[wrong[drawn]])], point_size(len(drawn)),
                           "misclassified", f"misclassified ({wrong.sum():,} of {count:,})")
         note(ax, thinned(drawn, count, int(wrong[drawn].sum())), self.plane.remark)
-        ax.set_xlabel(self.plane.labels[0])
-        ax.set_ylabel(self.plane.labels[1])
+        label_axes(ax, self.plane.labels)
         outside_legend(ax, marks + handles)
         return self
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, INK, MARKERS, PALETTE, final_step, new_figure, outside_legend
+from separatrix.plot._canvas import (
+    DASHES,
+    INK,
+    MARKERS,
+    PALETTE,
+    final_step,
+    new_figure,
+    outside_legend,
+    shortened,
+)
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
 
@@ -133,7 +142,7 @@ class CalibrationDisplay(Display):
                         elinewidth=1.0, capsize=2.5, alpha=0.7)
             handles += ax.plot(one.probability, one.share, color=colour, linestyle=dash, linewidth=1.6,
                                marker=MARKERS[index % len(MARKERS)], markersize=5,
-                               label=f"{one.name}: mean error {one.error:.3f}")
+                               label=f"{shortened(one.name, 40)}: mean error {one.error:.3f}")
             if self.lower_ is not None:
                 self.lower_.hist(one.probabilities, bins=40, range=(0.0, 1.0), histtype="step", color=colour,
                                  linestyle=dash, linewidth=1.4)

@@ -1,6 +1,7 @@
 """Figures without a screen, and one look for all pictures."""
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p", "*")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), "-")
 INK = "#222222"
+# Marks figures that are made here, and the width of a legend that their size reckons with.
+_OWN = "separatrix"
+_LEGEND_INCHES = 2.1
 _TINT = 0.76
 
 
@@ -37,6 +41,7 @@ def new_figure(width: float, height: float) -> "Figure":
         raise ModuleNotFoundError(message, name="matplotlib") from None
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
+    figure.set_label(_OWN)
     return figure
 
 
@@ -51,8 +56,30 @@ def class_style(index: int) -> ClassStyle:
 def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02) -> None:
     """Put the legend right of the data, where it hides nothing; `gap` is in widths of the axes."""
     columns = 1 + (len(handles) - 1) // 18
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1 + gap, 1.0), borderaxespad=0.0,
-              ncols=columns, frameon=False, fontsize="small")
+    names = [shortened(str(handle.get_label())) for handle in handles]
+    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1 + gap, 1.0),
+                       borderaxespad=0.0, ncols=columns, frameon=False, fontsize="small")
+    figure: Any = ax.get_figure(root=True)
+    if figure.get_label() != _OWN:
+        return
+    # A figure of ours grows with its legend, so that long names take nothing from the picture.
+    width, height = figure.get_size_inches()
+    first = getattr(figure, "_first_width", width)
+    figure._first_width = first
+    needed = legend.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
+    figure.set_size_inches(max(width, first + needed - _LEGEND_INCHES), height)
+
+
+def shortened(name: str, most: int = 80) -> str:
+    """Cut a name that nobody would read to its end."""
+    return name if len(name) <= most else f"{name[:most - 1]}…"
+
+
+def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:
+    """Name the axes, long names in several lines."""
+    x, y = ("\n".join(line for part in label.splitlines() for line in wrap(part, most)) for label in labels)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
 
 
 def final_step(model: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.plot._boundary import DISPUTED
-from separatrix.plot._canvas import final_step, new_figure
+from separatrix.plot._canvas import final_step, label_axes, new_figure, shortened
 from separatrix.plot._display import Display
 from separatrix.plot._field import Field, disputed, draw_edges, draw_regions, hatch, survey
 from separatrix.plot._plane import Plane, find_plane, read_samples
@@ -133,8 +133,9 @@ class CodingsDisplay(Display):
             legend |= {handle.get_label(): handle for handle in handles}
             place.set_title(f"{CODINGS[panel.name]}: {panel.accuracy:.1%} right\n"
                             f"{doubtful:.1%} of the plane ambiguous", fontsize="medium")
-            place.set_xlabel(self.plane.labels[0])
-        self.axes_[0].set_ylabel(self.plane.labels[1])
+            label_axes(place, self.plane.labels, 30)
+            if place is not self.axes_[0]:
+                place.set_ylabel("")
         # Hatches look alike, and each panel's title tells which coding it is: one entry is enough.
         both = [legend.pop(name) for name in DISPUTED.values() if name in legend]
         if both:
@@ -142,12 +143,27 @@ class CodingsDisplay(Display):
             both[0].set_label(said)
             legend[said] = both[0]
         where: Any = "outside lower center" if ax is None else "lower center"
-        self.figure_.legend(handles=list(legend.values()), loc=where, ncols=min(len(legend), 6),
-                            frameon=False, fontsize="small")
+        names = [shortened(name, 40) for name in legend]
+        columns = _columns(names, float(self.figure_.get_size_inches()[0]))
+        self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, frameon=False,
+                            ncols=columns, fontsize="small")
+        if ax is None:  # every further line of legend and labels is added to the height
+            more = -(-len(names) // columns) - 1 + self.axes_[0].get_xlabel().count("\n")
+            self.figure_.set_size_inches(3.3 * count, 3.9 + 0.2 * more)
         said = thinned(drawn, len(self.points))
         if said or self.plane.remark:
-            self.axes_[-1].set_xlabel(f"{self.plane.labels[0]}\n{said or self.plane.remark}")
+            self.axes_[-1].set_xlabel(f"{self.axes_[-1].get_xlabel()}\n{said or self.plane.remark}")
         return self
+
+
+def _columns(names: list[str], width: float) -> int:
+    """Return how many columns a legend below may have: a letter takes about 0.075 inches, its mark 0.6."""
+    for columns in range(min(len(names), 6), 1, -1):
+        rows = -(-len(names) // columns)
+        parts = [names[start:start + rows] for start in range(0, len(names), rows)]
+        if sum(0.6 + 0.075 * max(map(len, part)) for part in parts) <= width:
+            return columns
+    return 1
 
 
 def _fitted(estimator: Any, X: Any, y: Any, codings: Sequence[str] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, INK, PALETTE, final_step, outside_legend
+from separatrix.plot._canvas import DASHES, INK, PALETTE, final_step, outside_legend, shortened
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
 
@@ -91,7 +91,7 @@ class _Curves(Display):
             x, y = _thinned(curve.x, curve.y)
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
             (line,) = ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.8, drawstyle=steps,
-                              label=f"{curve.name}: {measure} {curve.summary:.4f}")
+                              label=f"{shortened(curve.name, 40)}: {measure} {curve.summary:.4f}")
             handles.append(line)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)

@@ -137,11 +137,12 @@ def hatch(ax: "Axes", field: Field, where: Array, label: str) -> list[Any]:
 
     if not where.any():
         return []
-    marked = ax.contourf(field.u, field.v, where.astype(float), levels=[0.5, 1.5], colors="none",
+    # The grey shows parts that are too small to hold a hatch.
+    marked = ax.contourf(field.u, field.v, where.astype(float), levels=[0.5, 1.5], colors=["#00000022"],
                          hatches=["////"])
     marked.set_edgecolor("#00000055")
     marked.set_linewidth(0.0)
-    return [Patch(facecolor="white", edgecolor="#00000077", hatch="////", label=label)]
+    return [Patch(facecolor="#00000022", edgecolor="#00000077", hatch="////", label=label)]
 
 
 def disputed(estimator: Any, scores: Array | None) -> Array | None:

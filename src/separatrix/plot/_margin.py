@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import INK, PALETTE, final_step, outside_legend
+from separatrix.plot._canvas import INK, PALETTE, final_step, label_axes, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._field import Field, draw_edges, draw_levels, draw_regions, survey
 from separatrix.plot._plane import Plane, find_plane, mean_of, read_samples, score_gradient
@@ -161,8 +161,7 @@ class MarginDisplay(Display):
         wrong |= (self.scores == 0) & (self.codes < 0)
         handles += _cross(ax, self.points[choose_marks(drawn[wrong[drawn]])], size, int(wrong.sum()))
         note(ax, thinned(drawn, count, int(held[drawn].sum())), self.plane.remark)
-        ax.set_xlabel(self.plane.labels[0])
-        ax.set_ylabel(self.plane.labels[1])
+        label_axes(ax, self.plane.labels)
         outside_legend(ax, handles + edge + band)
         return self
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import INK, PALETTE, final_step, outside_legend
+from separatrix.plot._canvas import INK, PALETTE, final_step, label_axes, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._plane import read_samples
 from separatrix.plot._points import choose_marks, choose_points, note, point_size, ring, thinned
@@ -165,8 +165,7 @@ class TubeDisplay(Display):
                     Patch(facecolor="#56B4E959", edgecolor=INK, linestyle="--",
                           label=f"tube: within ±{self.epsilon:.3g}")]
         ax.set_xlim(u[0], u[-1])
-        ax.set_xlabel(self.labels[0])
-        ax.set_ylabel(self.labels[1])
+        label_axes(ax, self.labels)
         note(ax, thinned(drawn, count, int(held[drawn].sum())))
         outside_legend(ax, handles)
         return self
