@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from separatrix import losses as losses
     from separatrix import plot as plot
     from separatrix.certificate import Certificate as Certificate
+    from separatrix.data.files import read as read
     from separatrix.kernels import mercer as mercer
     from separatrix.models.discriminant import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
     from separatrix.models.discriminant import QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis
@@ -74,6 +75,7 @@ _HOMES = {
     "Separability": "separatrix.models.separability",
     "load": "separatrix.persistence",
     "mercer": "separatrix.kernels",
+    "read": "separatrix.data.files",
     "save": "separatrix.persistence",
     "separability": "separatrix.models.separability",
     "trace": "separatrix.traces",
@@ -108,6 +110,7 @@ __all__ = [
     "losses",
     "mercer",
     "plot",
+    "read",
     "save",
     "separability",
     "trace",

@@ -299,7 +299,8 @@ def _check_machine(model: Any) -> None:
         raise ModelFileError("dual_coef_ and support_ differ in length")
     vectors = model.support_vectors_
     if samples == "matrix":
-        if count and not 0 <= int(np.min(model.support_)) <= int(np.max(model.support_)) < model.shape_fit_[0]:
+        least, most = (int(pick(model.support_)) if count else 0 for pick in (np.min, np.max))
+        if least < 0 or most >= model.shape_fit_[0]:
             raise ModelFileError("support_ names samples that the fit did not have")
     elif np.shape(vectors)[0] != count:
         raise ModelFileError("support_vectors_ and support_ differ in length")
