@@ -140,6 +140,7 @@ class KernelMatrix:
         #: Kernel entries computed so far.
         self.entries = 0
         self._packs: dict[str, Any] = {}
+        self._gram: Array | None = None
         self._half: float | None = None
         self.native: Native | None = None
         if isinstance(samples, DenseView | CsrView) and samples.shape[1]:
@@ -218,19 +219,44 @@ class KernelMatrix:
     def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
         """Return the entries of the given rows and columns, as a new array."""
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-        self.entries += rows.size * columns.size
         if self.native is not None:
+            self.entries += rows.size * columns.size
             chosen = self._chosen(precision)
             values = np.empty((rows.size, columns.size), dtype=chosen)
             left = self.panels(chosen, rows)
             self.panels(chosen, columns).block(left, np.arange(rows.size), values)
-        elif self.precomputed:
+            if not np.isfinite(values).all():
+                raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
+            return values
+        gram = self._whole()
+        return self._values(rows, columns) if gram is None else gram[np.ix_(rows, columns)]
+
+    def _values(self, rows: Array, columns: Array) -> Array:
+        """Return entries from the kernel itself, checked."""
+        if self.precomputed:
             values = np.asarray(self._take(rows))[:, columns]
         else:
             values = self.kernel(self._take(rows), self._take(columns))
+        self.entries += rows.size * columns.size
         if not np.isfinite(values).all():
             raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
         return values
+
+    def _whole(self) -> Array | None:
+        """Return the matrix of a kernel without compiled loops, if it fits: problems share parts of it."""
+        n = self.shape[0]
+        if self.precomputed or n * n * 8 > self.cache_bytes / 2:
+            return None
+        if self._gram is None:
+            step = max(1, _PIECE // max(1, n))
+            for begin in range(0, n, step):
+                rows, right = np.arange(begin, min(n, begin + step)), np.arange(begin, n)
+                values = self._values(rows, right)
+                if self._gram is None:
+                    self._gram = np.empty((n, n), dtype=values.dtype)
+                self._gram[rows, begin:] = values
+                self._gram[begin:, rows] = values.T
+        return self._gram
 
     def product(
         self, rows: Array, coef: Array, targets: Array | None = None, precision: Precision | None = None
