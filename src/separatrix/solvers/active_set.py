@@ -246,8 +246,8 @@ class ActiveSet:
         local = np.tile(np.arange(points.size), work.copies)
         signs, values = work.signs[variables], self._block(points)
         weights = np.bincount(local, signs * start, points.size)
-        E = linear[variables]
-        if start.any():
+        E, from_zero = linear[variables], not start.any()
+        if not from_zero:
             E = E + (values @ weights.astype(values.dtype))[local]
         state = work.state(
             self.precision,
@@ -264,6 +264,11 @@ class ActiveSet:
                 yield
         weights = np.bincount(local, signs * state.alpha, points.size)
         score = yield from self._product(points, weights, self.precision)
+        if from_zero:
+            # Feasible for all samples already, should time be up while the better start is made.
+            work.alpha[variables] = np.minimum(state.alpha / factor, work.upper[variables])
+            work.E[:] = linear + score / factor
+            work.read(work.alpha, work.E, work.scores()[1])
         score += linear
         alpha = np.empty_like(work.alpha)
         for group in work.groups():
