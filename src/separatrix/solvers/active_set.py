@@ -99,7 +99,8 @@ class ActiveSet:
         if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
         self.polished += 1
-        return newton(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0))
+        state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)
+        return newton(work, state, whatever_it_costs=True)
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
