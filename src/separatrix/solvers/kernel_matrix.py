@@ -164,10 +164,12 @@ class KernelMatrix:
     def panels(self, precision: Precision, rows: Array | None = None) -> Any:
         """Return samples packed for the compiled loops, all or some; only for kernels that are native."""
         assert self.native is not None
-        if not self._fits(precision):
+        known = precision in self._packs
+        few = rows is not None and 4 * rows.size < self.shape[0]
+        if not known and (few or not self._fits(precision)):
             part = self.samples if rows is None else view_of(self.samples.take(rows))
             return pack(self.native, part, self._packing, precision)
-        if precision not in self._packs:
+        if not known:
             self._packs[precision] = pack(self.native, self.samples, self._packing, precision)
         return self._packs[precision] if rows is None else self._packs[precision].take(rows)
 
