@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from oracles import slow_smo
+from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
@@ -175,12 +176,16 @@ def test_single_precision_rows(name):
 
 
 def test_steps_are_those_of_the_oracle():
-    """Until rounding makes a difference, pair by pair."""
+    """Until rounding makes a difference, pair by pair, on every instruction set."""
+    chosen = _hot.instruction_set()
     for problem in PROBLEMS.values():
-        solver, _ = solve(RBF(0.5), X, problem, tol=1e-2, max_steps=30)
         alpha, steps = slow_smo(RBF(0.5)(X), problem, tol=1e-2, max_steps=30)
-        assert solver.solutions[0].steps == steps
-        assert_allclose(solver.solutions[0].alpha, alpha, atol=1e-9)
+        for name in _hot.instruction_sets():
+            _hot.use_instruction_set(name)
+            solver, _ = solve(RBF(0.5), X, problem, tol=1e-2, max_steps=30)
+            assert solver.solutions[0].steps == steps
+            assert_allclose(solver.solutions[0].alpha, alpha, atol=1e-9)
+    _hot.use_instruction_set(chosen)
 
 
 @pytest.mark.parametrize("direct", [20, 6000])

@@ -273,7 +273,7 @@ class State:
     ) -> None:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = self.polished = 0
+        self.refinements = self.polished = self.newton_at = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
 

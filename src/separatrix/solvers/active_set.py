@@ -99,7 +99,8 @@ class ActiveSet:
         if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
         self.polished += 1
-        return newton(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0))
+        state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)
+        return newton(work, state, whatever_it_costs=True)
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
@@ -246,8 +247,8 @@ class ActiveSet:
         local = np.tile(np.arange(points.size), work.copies)
         signs, values = work.signs[variables], self._block(points)
         weights = np.bincount(local, signs * start, points.size)
-        E = linear[variables]
-        if start.any():
+        E, from_zero = linear[variables], not start.any()
+        if not from_zero:
             E = E + (values @ weights.astype(values.dtype))[local]
         state = work.state(
             self.precision,
@@ -264,6 +265,11 @@ class ActiveSet:
                 yield
         weights = np.bincount(local, signs * state.alpha, points.size)
         score = yield from self._product(points, weights, self.precision)
+        if from_zero:
+            # Feasible for all samples already, should time be up while the better start is made.
+            work.alpha[variables] = np.minimum(state.alpha / factor, work.upper[variables])
+            work.E[:] = linear + score / factor
+            work.read(work.alpha, work.E, work.scores()[1])
         score += linear
         alpha = np.empty_like(work.alpha)
         for group in work.groups():

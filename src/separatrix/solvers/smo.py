@@ -168,7 +168,7 @@ class SequentialMinimal:
                 self.matrix.entries += state.loop.entries
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
             for work, state in running:
-                slow = self.max_steps < 0 and state.loop.steps > _QUOTA * work.points.size
+                slow = self.max_steps < 0 and state.loop.steps > _QUOTA * work.points.size + state.newton_at
                 if slow and newton(work, state):
                     work.read(work.alpha, work.E, work.scores()[1])
             if running:
@@ -207,7 +207,8 @@ class SequentialMinimal:
         if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
         state.polished += 1
-        state.loop.tol = self.tol if newton(work, state) else 0.1 * state.loop.tol
+        polished = newton(work, state, whatever_it_costs=True)
+        state.loop.tol = self.tol if polished else 0.1 * state.loop.tol
         work.read(work.alpha, work.E, work.scores()[1])
         work.solution.status = "running"
         return True
