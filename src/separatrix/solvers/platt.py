@@ -1,11 +1,11 @@
 r"""Probabilities from scores: a sigmoid per machine, coupled over pairs, in agreement with the decision.
 
-1. ``P(+1 | f) = 1/(1 + exp(A f + B))``, fitted by maximum likelihood to scores of samples that the machine has
-   not seen (Platt, 2000), with the safeguards of Lin, Lin and Weng (*Machine Learning* 68, 2007).
-2. Pairwise probabilities ``r_ij`` are coupled by ``min_p Σ_{i<j} (r_ji p_i − r_ij p_j)²``, ``Σ p = 1`` (the second
-   method of Wu, Lin and Weng, JMLR 5, 2004): one small linear system per sample.
-3. The sigmoids cross ½ where the *data* say so, the decision changes where ``f = 0``. So that the predicted class
-   always has the largest probability, ``p`` is replaced by the nearest ``p`` with this property: the
+1. ``P(+1 | f) = 1/(1 + exp(A f + B))``, fitted by maximum likelihood to scores of samples that the machine
+   has not seen (Platt, 2000), with the safeguards of Lin, Lin and Weng (*Machine Learning* 68, 2007).
+2. Pairwise probabilities ``r_ij`` are coupled by ``min_p Σ_{i<j} (r_ji p_i − r_ij p_j)²``, ``Σ p = 1`` (the
+   second method of Wu, Lin and Weng, JMLR 5, 2004): one small linear system per sample.
+3. The sigmoids cross ½ where the *data* say so, the decision changes where ``f = 0``. So that the predicted
+   class always has the largest probability, ``p`` is replaced by the nearest ``p`` with this property: the
    predicted class and those above it share their mean.
 """
 
@@ -28,8 +28,8 @@ _TIE = 1e-6
 def fit_sigmoid(scores: Array, positive: Array, weights: Array | None = None) -> tuple[float, float]:
     """Return ``A`` and ``B`` of ``P(+1 | f) = 1/(1 + exp(A f + B))`` with the largest likelihood.
 
-    The targets are ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N₋ + 2)`` instead of 1 and 0, so that separable scores have a
-    finite solution.
+    The targets are ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N₋ + 2)`` instead of 1 and 0, so that separable scores
+    have a finite solution.
 
     Parameters
     ----------
