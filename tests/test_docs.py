@@ -36,6 +36,7 @@ PAGES = (
     "docs/linear-svm.md",
     "docs/logistic.md",
     "docs/perceptron.md",
+    "docs/separability.md",
     "docs/sgd.md",
 )
 MODULES = sorted(

@@ -112,8 +112,7 @@ private:
     // beta − top with Σ_k max(0, D_k − beta) = q: only classes within q of the highest can be above it.
     S threshold(const S* mu, S q, S top) {
         S beta = -q;
-        for (int before = -1, count = 0; count != before;) {
-            before = count;
+        for (;;) {
             V sum{}, number{};
             each([&](std::int64_t k) {
                 const V D = B::load(h + k) + q * B::load(mu + k) - top;
@@ -121,9 +120,11 @@ private:
                 sum += B::choose(above, D, V{});
                 number += B::choose(above, B::all(S(1)), V{});
             });
-            count = static_cast<int>(B::sum(number));
-            if (count == 0) return -q;  // rounding: q is below the last place of the highest score
-            beta = (B::sum(sum) - q) / static_cast<S>(count);
+            const S count = B::sum(number);
+            if (count == S(0)) break;  // q is below the last place of the highest score
+            const S next = (B::sum(sum) - q) / count;
+            if (!(next > beta)) break;
+            beta = next;
         }
         return beta;
     }

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from separatrix.data.view import Array
+from separatrix.solvers._loop import Control
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -100,12 +101,17 @@ class Products:
         M = self.H[np.ix_(used, used)] + self.sigma * (E[used] @ E[used].T)
         kept = np.arange(len(used))
         least = 1e-13 * self.sigma
+        attempt = 0
         while True:
+            attempt += 1
             R, info = lapack.dpotrf(M[np.ix_(kept, kept)], lower=0, clean=1)
             low = np.flatnonzero(np.square(np.diagonal(R)) <= least)
             sound = min(len(kept) if info == 0 else info - 1, int(low[0]) if low.size else len(kept))
             if sound == len(kept):
                 return R, kept
+            if attempt > 3:
+                kept = np.delete(kept, sound)
+                continue
             # Of the others those that pivoting finds independent of these and of each other.
             first, rest = kept[:sound], kept[sound:]
             B = solve_triangular(R[:sound, :sound], M[np.ix_(first, rest)], trans="T", check_finite=False)
@@ -133,7 +139,7 @@ class MinNorm:
         self.atoms, self.groups, self.tol, self.zero = atoms, groups, tol, zero
         self.E = np.eye(int(groups.max()) + 1)[groups]
 
-    def solve(self, used: Array, a: Array, *, most: int = 100_000) -> tuple[Array, Array]:
+    def solve(self, used: Array, a: Array, control: Control) -> tuple[Array, Array]:
         """Return the atoms in use and their weights at the minimum.
 
         Parameters
@@ -142,13 +148,13 @@ class MinNorm:
             Atoms to start from, of each group one at least.
         a : ndarray
             Their weights, feasible.
-        most : int
-            Most sets to try.
+        control : Control
+            Asked after each set whether to stop; the weights are feasible even then.
         """
         used, a = self._affine_start(used, a)
         best = self.atoms.square(used, a)
         many = True
-        for _ in range(most):
+        while not control.expired():
             g = self.atoms.gradient(used, a)
             if best <= self.zero**2:
                 break

@@ -1,7 +1,7 @@
 r"""The pieces of joint (Crammer–Singer) duals: exact steps within products of simplices.
 
-A sample's dual variables ``μ_i`` are a point of the simplex, ``α_i = C_i (t_i − μ_i)``. With ``h`` the scores plus 1 for
-rivals, a change ``d`` of ``μ`` raises the dual by ``Σ_i C_i d_i·h_i − ½‖Σ_i C_i d_i ⊗ x_i‖²``.
+A sample's dual variables ``μ_i`` are a point of the simplex, ``α_i = C_i (t_i − μ_i)``. With ``h`` the scores
+plus 1 for rivals, a change ``d`` of ``μ`` raises the dual by ``Σ_i C_i d_i·h_i − ½‖Σ_i C_i d_i ⊗ x_i‖²``.
 """
 
 from __future__ import annotations

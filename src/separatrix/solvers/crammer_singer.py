@@ -4,15 +4,16 @@ Problem, for ``K`` classes and ``h_ik = f_k(x_i) + [k ≠ c_i]``:
 
     min over W:  ½ Σ_k ‖w_k‖² + C Σ_i s_i (max_k h_ik − h_{i c_i}),   f_k(x) = w_k·x + b_k
 
-The intercept is a weight like the others, on a constant feature (`intercept_scaling`, as in LIBLINEAR). Dual: ``μ_i``
-in the simplex, ``α_i = C s_i (t_i − μ_i)``,
+The intercept is a weight like the others, on a constant feature (`intercept_scaling`, as in LIBLINEAR). Dual:
+``μ_i`` in the simplex, ``α_i = C s_i (t_i − μ_i)``,
 
     max  −½‖Σ_i α_i x_iᵀ‖² + C Σ_i s_i (1 − μ_{i c_i}),
 
 with ``W = Σ α_i x_iᵀ`` at the optimum. A step solves exactly for all classes of one sample
-(``_hot/crammer_singer.hpp``; Keerthi, Sundararajan, Chang, Hsieh and Lin, 2008). The gap is a sum over samples,
-``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain at its sample:
-samples that have nothing left sleep for some epochs, and the sum says when a certificate is worth its pass.
+(``_hot/crammer_singer.hpp``; Keerthi, Sundararajan, Chang, Hsieh and Lin, 2008). The gap is a sum over
+samples, ``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain
+at its sample: samples that have nothing left sleep for some epochs, and the sum says when a certificate is
+worth its pass.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ _SINGLE_TOL = 1e-5
 _NEGLIGIBLE = 0.1
 #: Stored values times classes visited between two looks at the clock: a few milliseconds.
 _CHUNK_WORK = 4 << 20
-#: Joint steps: most free directions, most steps in a row, and what one may cost in epochs.
-_MOST_FREE, _NEWTON_ROUNDS, _NEWTON_EPOCHS = 2000, 10, 20
+#: Visits of an epoch at least.
+_SMALL = 30_000
+#: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
+_MOST_FREE, _NEWTON_ROUNDS, _FIRST_BUDGET = 2_500, 20, 2e7
 
 
 class LinearCrammerSinger:
@@ -54,7 +57,8 @@ class LinearCrammerSinger:
     C : float
         Factor of the loss.
     tol : float
-        Relative duality gap that the fit is meant to reach: it sets precision and effort, the loop ends the fit.
+        Relative duality gap that the fit is meant to reach: it sets precision and effort, the loop ends the
+        fit.
     intercept_scaling : float
         Value of the constant feature: the larger, the less the intercept is penalised.
     seed : int
@@ -107,11 +111,20 @@ class LinearCrammerSinger:
         self.norms = view.row_norms() + self.constant**2
         # A row of zeros has the same scores whatever the weights: its loss is 1, and nothing is to be done.
         self.order = self.visits.order[self.norms[self.visits.order] > 0]
+        # Small sets are visited several times in an epoch: else starting the loop costs more than the loop.
+        self.passes = int(np.clip(_SMALL // max(1, len(self.order)), 1, 200))
+        self.order = np.tile(self.order, self.passes)
         self._random = seed
+        self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
         self.level = self.dual = 0.0
         self._certified: Certified | None = None
         self._allocate(np.dtype(np.float32 if tol >= _SINGLE_TOL else np.float64))
-        self._take_over(self._first() if start is None else self._given(start))
+        if start is None:
+            mu = self._first()
+            self._arrays["mu"][...] = mu  # the weights are 0
+            self.dual = float(self.gap.scale @ (1.0 - mu[np.arange(len(mu)), self.gap.classes]))
+        else:
+            self._take_over(self._given(start))
 
     def _first(self) -> Array:
         """Return μ of α = 0; for rows of zeros all of it is the first rival's, which is best."""
@@ -151,10 +164,10 @@ class LinearCrammerSinger:
             **self._arrays,
         )
 
-    def _take_over(self, mu: Array) -> None:
-        """Set the state to these dual variables and the weights that follow from them."""
+    def _take_over(self, mu: Array, parts: tuple[Array, Array] | None = None) -> None:
+        """Set the state to these dual variables and the weights that follow from them, free of rounding."""
         self._arrays["mu"][...] = mu
-        weights, bias = self._weights_of(mu)
+        weights, bias = self._weights_of(mu) if parts is None else parts
         self._arrays["weights"][:-1] = weights
         self._arrays["weights"][-1] = bias
         self._arrays["asleep"][...] = 0
@@ -181,14 +194,16 @@ class LinearCrammerSinger:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
         epoch = last = poor = 0
-        due = 6
+        due = 6 if self.passes == 1 else 1
         measure = np.inf
         part = _NEGLIGIBLE
         while True:
             if not self._epoch(control, part):
                 return
             epoch += 1
+            self._budget += self._arrays["tally"][3] * self.view.row_elements * self.padded
             gain, left = self._arrays["tally"][:2].tolist()
+            left /= self.passes
             self.dual += gain
             self.level = max(self.level, self.dual)
             if left > self.tol * self.level and epoch >= due:
@@ -197,17 +212,16 @@ class LinearCrammerSinger:
             record: dict[str, Any] = {"epoch": epoch, "gap": left, "objective": None, "relative_gap": None}
             if left <= self.tol * self.level or epoch >= last + max(10, last // 2):
                 proof = self._certify()
-                poor = poor + 1 if proof.relative_gap > 0.5 * measure else 0
+                poor = poor + 1 if proof.relative_gap > 0.9 * measure else 0
                 measure, last, self.level = proof.relative_gap, epoch, proof.primal
                 record.update(objective=proof.primal, relative_gap=measure)
                 if measure > self.tol and left <= self.tol * self.level:
-                    # What is missing sleeps, or is rounding.
-                    part *= 0.3
-                    self._arrays["asleep"][...] = 0
-                    if self.dtype == np.float32 and poor > 1:
-                        self._allocate(np.dtype(np.float64))
-                self._take_over(self._proven)
+                    part *= 0.3  # what is missing sleeps
+                if measure > self.tol and poor > 1 and self.dtype == np.float32:
+                    self._allocate(np.dtype(np.float64))  # what is missing is rounding
             yield Step(record, measure)
+            if self._certified is not None:
+                self._take_over(*self._proven)
 
     def _epoch(self, control: Control, part: float) -> bool:
         """Visit every sample that is awake; return False if the loop wants to stop on the way."""
@@ -245,11 +259,12 @@ class LinearCrammerSinger:
         return worth
 
     def _affordable(self, m: int, free: int) -> bool:
-        """Return whether a joint step of so many samples and directions costs no more than some epochs."""
-        epoch = self.order.shape[0] * self.view.row_elements * self.padded
-        return 0 < free <= _MOST_FREE and free**3 / 3 + m**2 * (self.view.row_elements + 6 * self.padded) <= (
-            _NEWTON_EPOCHS * (epoch + 1e6)
-        )
+        """Return whether a joint step costs no more than the epochs since the last one; if so, pay."""
+        cost = free**3 / 3 + m**2 * (self.view.row_elements + 6 * self.padded)
+        if not 0 < free <= _MOST_FREE or cost > self._budget:
+            return False
+        self._budget -= cost
+        return True
 
     def _newton_step(self, rows: Array) -> float:
         arrays, K = self._arrays, self.columns
@@ -257,11 +272,11 @@ class LinearCrammerSinger:
         mu = arrays["mu"][rows, :K].astype(np.float64)
         mu /= mu.sum(axis=1, keepdims=True)
         cost, own = self.gap.scale[rows], self.gap.classes[rows]
-        with single_threaded(np.inf):
+        with single_threaded(len(rows) ** 2 * (self.view.row_elements + K)):
             W = arrays["weights"][:, :K].astype(np.float64)
             h = np.asarray(block @ W[:-1]) + self.constant * W[-1] + 1.0
             h[np.arange(len(rows)), own] -= 1.0
-            products = block @ block.T
+            products: Any = block @ block.T
             gram = np.asarray(products.toarray() if self.view.sparse else products) + self.constant**2
             d = newton_direction(mu, h, cost, gram)
             change = -cost[:, None] * d
@@ -282,12 +297,13 @@ class LinearCrammerSinger:
         """Compute objective and bound of the present dual variables and of the weights they give, rounded."""
         if self._certified is None:
             with single_threaded(np.inf):
-                self._proven = mu = self._mu()
+                mu = self._mu()
                 weights, bias = self._weights_of(mu)
+                self._proven = mu, (weights, bias)
                 dual = self._dual(mu, weights, bias)
-                dtype = self.view.dtype
-                W = weights.astype(dtype).astype(np.float64)
-                b = (self.constant * bias).astype(dtype).astype(np.float64)
+                W, b = weights, self.constant * bias
+                if self.view.dtype != np.float64:  # what the fit returns
+                    W, b = (part.astype(self.view.dtype).astype(np.float64) for part in (W, b))
                 h = self.gap.scores(W)[:, : self.columns] + b[: self.columns] + 1.0
                 every = np.arange(h.shape[0])
                 h[every, self.gap.classes] -= 1.0

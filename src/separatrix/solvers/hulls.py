@@ -59,7 +59,7 @@ class LinearRows:
     view : DataView
         The samples.
     centre : ndarray of shape (d,) or None
-        ``m``, in units of the data; None for no shift, as for sparse data.
+        ``m``, in units of the data; None for no shift.
     width : ndarray of shape (d,) or None
         What each feature is divided by; None for 1.
     """
@@ -67,12 +67,15 @@ class LinearRows:
     def __init__(self, view: DataView, centre: Array | None = None, width: Array | None = None) -> None:
         d = view.shape[1]
         self.view, self.shape = view, (view.shape[0], view.shape[0])
-        self.centre = np.zeros(d) if centre is None or view.sparse else centre
+        self.centre = np.zeros(d) if centre is None else centre
         self.width = np.ones(d) if width is None else width
         self.diag = np.empty(view.shape[0])
         for rows, block in view.blocks():
             if view.sparse:
-                self.diag[rows] = block.astype(np.float64).power(2) @ (1 / self.width**2)
+                double = block.astype(np.float64)
+                scaled = self.centre / self.width**2
+                cross = double.power(2) @ (1 / self.width**2) - 2 * (double @ scaled)
+                self.diag[rows] = np.maximum(cross + self.centre @ scaled, 0.0)
             else:
                 self.diag[rows] = np.square((block - self.centre) / self.width).sum(axis=1)
 
@@ -87,22 +90,25 @@ class LinearRows:
         if not self.view.sparse:
             return np.asarray(self.points(rows) @ self.points(columns).T)
         first, second = (self.view.take(part).astype(np.float64) for part in (rows, columns))
+        scaled = self.centre / self.width**2
+        cross = (first @ scaled)[:, None] + second @ scaled - float(self.centre @ scaled)
         first = first.multiply(1 / self.width**2).tocsr()
-        return np.asarray((first @ second.T).toarray())
+        return np.asarray((first @ second.T).toarray() - cross)
 
     def weights(self, rows: Array, coef: Array) -> Array:
         """Return ``Σ_i coef_i x_i`` of moved and scaled samples, for each column of coefficients."""
-        if not self.view.sparse:
+        if not self.view.sparse or len(rows) * self.view.shape[1] <= _EXPLICIT:
             return np.asarray(self.points(rows).T @ coef)
         sums = np.asarray(self.view.take(rows).astype(np.float64).T @ coef)
-        return np.asarray((sums.T / self.width).T)
+        shift = np.multiply.outer(self.centre, coef.sum(axis=0))
+        return np.asarray(((sums - shift).T / self.width).T)
 
     def product(self, rows: Array, coef: Array, targets: Array | None = None) -> Array:
         """Return the scores of all samples (or of the targets) for these coefficients."""
         W = self.weights(rows, coef) / self.width[:, None]
         out = np.empty((self.view.shape[0], coef.shape[1]))
         for part, block in self.view.blocks():
-            out[part] = block @ W if self.view.sparse else (block - self.centre) @ W
+            out[part] = block @ W - self.centre @ W if self.view.sparse else (block - self.centre) @ W
         return out if targets is None else out[targets]
 
 
@@ -162,7 +168,7 @@ class NearestPoints:
     >>> search = NearestPoints(rows, np.array([2]), np.array([0, 1]))
     >>> run(search, Below(1e-10), max_iter=100).status
     'converged'
-    >>> search.nearest.upper, search.nearest.second.tolist()
+    >>> search.nearest.upper, search.nearest.second.round(9).tolist()
     (3.0, [0.5, 0.5])
     """
 
@@ -250,7 +256,7 @@ class NearestPoints:
             size = len(working)
             before = self.square
             with single_threaded(np.inf):  # many small products: threads would only wait for each other
-                self._round(working)
+                self._round(working, control)
             record = {"distance": self.upper, "lower_bound": self.lower, "working_set": size}
             gap = 1.0 - self.lower / self.upper if self.upper > 0 else 0.0
             finished = None
@@ -278,7 +284,7 @@ class NearestPoints:
             parts.append(members)
         return np.sort(np.concatenate(parts))
 
-    def _round(self, working: Array) -> None:
+    def _round(self, working: Array, control: Control) -> None:
         """Solve exactly on the working set."""
         rows, signs = self.index[working], self.signs[working]
         atoms: Atoms
@@ -289,7 +295,7 @@ class NearestPoints:
             atoms = Products(block * signs[:, None] * signs)
         solver = MinNorm(atoms, self.groups[working], tol=0.1 * self.tol, zero=0.1 * self.zero * self.extent)
         used = np.flatnonzero(self.a[working])
-        found, weights = solver.solve(used, self.a[working][used])
+        found, weights = solver.solve(used, self.a[working][used], control)
         old = self.a
         kept = (old, self.gradient, self.square, self.upper, self.lower)
         self.a = np.zeros_like(old)

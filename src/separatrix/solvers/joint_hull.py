@@ -80,7 +80,7 @@ class JointHull:
             before = self.square
             working = self._working(width)
             with single_threaded(np.inf):
-                self._round(*working)
+                self._round(*working, control)
             stuck = not self.square < before * (1 - 1e-12)
             width = 3 * width if stuck else width
             finished = None
@@ -101,7 +101,7 @@ class JointHull:
         chosen[low[np.isfinite(order[low])]] = True
         return np.divmod(np.flatnonzero(chosen), self.K)
 
-    def _round(self, sample: Array, rival: Array) -> None:
+    def _round(self, sample: Array, rival: Array, control: Control) -> None:
         signs = np.eye(self.K)[self.classes[sample]] - np.eye(self.K)[rival]
         rows, place = np.unique(sample, return_inverse=True)
         matrix = self.matrix
@@ -116,7 +116,7 @@ class JointHull:
         solver = MinNorm(atoms, one, tol=0.01, zero=0.1 * self.zero * self.extent)
         a = self.weights[sample, rival]
         start = np.flatnonzero(a)
-        found, weights = solver.solve(start, a[start])
+        found, weights = solver.solve(start, a[start], control)
         kept, square = self.weights, self.square
         self.weights = np.zeros_like(kept)
         self.weights[sample[found], rival[found]] = weights / weights.sum()
