@@ -141,7 +141,7 @@ class LinearSVM(IterativeEstimator):
         return found
 
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
-        seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
         # Each fit loads the one solver that it needs.
         if method == "working-set":
@@ -157,6 +157,11 @@ class LinearSVM(IterativeEstimator):
         from separatrix.solvers.box_coordinate import BoxCoordinate
 
         return BoxCoordinate(problem, **common, newton=method == "auto")
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _scaling(self) -> float | None:
         return float(self.intercept_scaling) if self.penalize_intercept else None
@@ -417,7 +422,7 @@ class LinearSVC(LinearClassifier, LinearSVM):
             return super()._solver(problem, method, goal, start)
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
-        seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         scaling = float(self.intercept_scaling)
         return LinearCrammerSinger(problem, C=float(self.C), tol=goal, intercept_scaling=scaling, seed=seed)
 

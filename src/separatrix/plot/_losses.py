@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def losses(ax: "Axes | None" = None) -> "Axes":
-    """Draw each loss ``l(m)`` of the table that is one of the margin ``m = y f(x)``, and its slope ``l'(m)``.
+    """Draw every loss ``l(m)`` of the margin ``m = y f(x)`` in the table, and its slope ``l'(m)``.
 
     Parameters
     ----------

@@ -101,9 +101,8 @@ class BoxDual:
         quadratic = 0.5 * squares + 0.5 * self.square * np.square(sums)
         if self.squared:
             quadratic = quadratic + square
-        with np.errstate(divide="ignore", invalid="ignore"):
-            tau = np.where(quadratic > 0, np.clip(linear / (2.0 * quadratic), 0.0, 1.0), 1.0)
-        return np.asarray(np.maximum(tau * linear - np.square(tau) * quadratic, 0.0))
+        tau = np.minimum(np.maximum(linear, 0.0) / np.maximum(2.0 * quadratic, 1e-150), 1.0)
+        return np.asarray(tau * (linear - tau * quadratic))
 
     def balance(self, V: Array) -> Array:
         """Return dual variables that sum to 0 where the intercept is free: the heavier side is shrunk."""

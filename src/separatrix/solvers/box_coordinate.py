@@ -382,8 +382,10 @@ class _Group:
         if self.poor >= _PATIENCE:
             # Too many rest: small gains that were left out may add up. Where none is left, rounding is in
             # the way.
-            self.stuck = self.strict < 1e-3 and self.gained <= float(np.finfo(self.dtype).eps) * self.level
-            self.strict, self.poor = max(0.1 * self.strict, 1e-6), 0
+            rounding = float(np.finfo(self.dtype).eps) * self.level
+            everyone = self.tally[1] >= self.order.shape[0]
+            self.stuck = self.strict == 0.0 and everyone and self.gained <= rounding
+            self.strict, self.poor = 0.1 * self.strict if self.strict > 1e-6 else 0.0, 0
             self.asleep[:] = 0
         self.done = relative <= _SAFE * self.solver.tol or self.stuck
 

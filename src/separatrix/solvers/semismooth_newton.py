@@ -111,7 +111,7 @@ class SemismoothNewton:
         self.problem, self.tol = problem, float(tol)
         self.dual = BoxDual(problem, C, scaling)
         self.coef, self.intercept = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
-        self.order = np.random.default_rng(seed)
+        self.seed = seed
         K = problem.columns
         self.given, self.V = V is not None, np.zeros((K, problem.view.shape[0])) if V is None else V
         chosen = np.arange(K) if columns is None else columns
@@ -159,7 +159,7 @@ class SemismoothNewton:
             while size > 2 * _STAGE * least or (not sizes and size > 4 * least):
                 size = max(size // _STAGE, least)
                 sizes.append(size)
-        order = self.order.permutation(n) if sizes else None
+        order = np.random.default_rng(self.seed).permutation(n) if sizes else None
         for size in reversed(sizes):
             assert order is not None
             rows = np.sort(order[:size])
