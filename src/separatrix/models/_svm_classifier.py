@@ -21,7 +21,7 @@ from separatrix.data.view import Array
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
-from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding
 from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
@@ -329,7 +329,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         folds = Folds(
             matrix,
             deal(numbers, _FOLDS, random),
-            tol=max(float(self.tol), _FOLD_TOL),
+            tol=max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7),
             max_steps=int(self.max_iter),
             max_time=left,
             nu=getattr(self, "nu", None),
