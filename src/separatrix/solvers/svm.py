@@ -238,10 +238,12 @@ class SupportMachines:
         self.aim = tol if aim is None else aim
         longest = max((p.rows.size for p in self.problems), default=0)
         self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
-        # The solver itself counts only what a user asked for: it has better steps where their number is free.
-        self._given = max_steps >= 0
-        self._most = self.max_steps if self.aim >= tol else _MORE * (1000 + 10 * longest)
-        solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=max_steps)
+        self._given, self._most = max_steps >= 0, self.max_steps
+        most = max_steps
+        if self.aim < tol:
+            # A mere aim may cost so many steps; counted by the solver, so that every run ends at the same.
+            most = self._most = min(self.max_steps, _MORE * (1000 + 10 * longest))
+        solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=most)
         self.solutions: list[DualSolution] = list(solver.solutions)
         self._solver, self._open = solver, list(range(len(self.problems)))
         self._done = [0] * len(self.problems)
@@ -310,7 +312,8 @@ class SupportMachines:
     def _continue(self, wanted: list[int], tol: float) -> None:
         again = [replace(self.problems[k], start=self.solutions[k].alpha) for k in wanted]
         self._done = [self.solutions[k].steps for k in wanted]
-        # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach.
+        # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach. Unless a user
+        # limits their number, the solver is free to take other steps than those it counts.
         self._most = self.max_steps - max(self._done)
         if tol < self.tol:
             self._most = min(self._most, _MORE * (1000 + max(self._done)))
