@@ -139,6 +139,23 @@ def test_other_kernels():
     assert_array_equal(given.block(rows, columns), kernel(X)[np.ix_(rows, columns)])
 
 
+def test_other_kernels_are_asked_once_if_their_values_fit():
+    X, asked = samples(30, 3), []
+
+    def function(A, B):
+        asked.append(len(A) * len(B))
+        return A @ B.T
+
+    matrix = KernelMatrix(CallableKernel(function), view_of(X), cache_bytes=1e6)
+    first = len(asked)
+    for _ in range(3):
+        matrix.block(np.arange(10), np.arange(30))
+    assert len(asked) == first + 1
+    few = KernelMatrix(CallableKernel(function), view_of(X), cache_bytes=1e3)
+    assert_allclose(few.block(np.arange(10), np.arange(30)), X[:10] @ X.T)
+    assert asked[-1] == 300
+
+
 def test_values_that_are_not_finite():
     X = samples(20, 2, zeros=0.0)
     X[4] = 1e200

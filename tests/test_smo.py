@@ -13,10 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from oracles import slow_smo
+from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
-from separatrix.solvers import _newton
+from separatrix.solvers import _newton, smo
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.active_set import at_bounds
 from separatrix.solvers.kernel_matrix import KernelMatrix
@@ -63,10 +64,20 @@ def nu_regression(y, C, nu):
     return DualProblem(rows, signs, np.concatenate([-y, y]), np.full(2 * n, C), start, separate=True)
 
 
-def solve(kernel, X, *problems, tol=1e-8, cache_bytes=1e8, precision=None, max_time=None, **settings):
+def solve(
+    kernel,
+    X,
+    *problems,
+    tol=1e-8,
+    cache_bytes=1e8,
+    precision=None,
+    max_time=None,
+    max_iter=10**6,
+    **settings,
+):
     matrix = KernelMatrix(kernel, view_of(X), cache_bytes=cache_bytes, precision=precision)
     solver = SequentialMinimal(matrix, problems, tol=tol, **settings)
-    outcome = run(solver, Below(tol), max_iter=10**6, max_time=max_time)
+    outcome = run(solver, Below(tol), max_iter=max_iter, max_time=max_time)
     return solver, outcome
 
 
@@ -165,12 +176,16 @@ def test_single_precision_rows(name):
 
 
 def test_steps_are_those_of_the_oracle():
-    """Until rounding makes a difference, pair by pair."""
+    """Until rounding makes a difference, pair by pair, on every instruction set."""
+    chosen = _hot.instruction_set()
     for problem in PROBLEMS.values():
-        solver, _ = solve(RBF(0.5), X, problem, tol=1e-2, max_steps=30)
         alpha, steps = slow_smo(RBF(0.5)(X), problem, tol=1e-2, max_steps=30)
-        assert solver.solutions[0].steps == steps
-        assert_allclose(solver.solutions[0].alpha, alpha, atol=1e-9)
+        for name in _hot.instruction_sets():
+            _hot.use_instruction_set(name)
+            solver, _ = solve(RBF(0.5), X, problem, tol=1e-2, max_steps=30)
+            assert solver.solutions[0].steps == steps
+            assert_allclose(solver.solutions[0].alpha, alpha, atol=1e-9)
+    _hot.use_instruction_set(chosen)
 
 
 @pytest.mark.parametrize("direct", [20, 6000])
@@ -308,6 +323,17 @@ def test_newton_step(n, seed, rank, few):
     change = after - value
     assert_allclose(groups @ change, 0, atol=1e-9)
     assert E @ change + 0.5 * change @ K @ change <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["C=100", "regression", "nu"])
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5, 8])
+def test_stopped_at_any_time(name, max_iter, monkeypatch):
+    """Feasible, and the gradient belongs to the variables."""
+    monkeypatch.setattr(smo, "_SLICE", 0.0)
+    for direct in (20, 6000):
+        solver, _ = solve(RBF(0.5), X, PROBLEMS[name], direct=direct, active=24, max_iter=max_iter)
+        solution = solver.solutions[0]
+        check(RBF(0.5), X, PROBLEMS[name], solution, 1e-8, status=solution.status)
 
 
 def test_warm_start():

@@ -61,7 +61,7 @@ struct SmoState {
 template <class T>
 struct SmoKernels {
     std::int64_t width;
-    // Panels: values of neighbouring samples from `first`, then what belongs to all.
+    // What belongs to packed samples once they are all there, and some of them packed anew.
     void (*finish)(PanelData<T>&);
     void (*take)(const PanelData<T>& from, const std::int64_t* rows, PanelData<T>& to);
     // out[l][c] = k(left_l, c)

@@ -211,10 +211,10 @@ class Work:
         product = self.matrix.product(rows, change[moved, None], targets, precision)[:, 0]
         return np.tile(product, self.copies)
 
-    def weights(self, alpha: Array) -> Array:
-        """Return ``s a`` of every point."""
-        weights, n = self.signs * alpha, self.points.size
-        return weights[:n] + weights[n:] if self.copies == 2 else weights
+    def weights(self, alpha: Array, variables: Any = slice(None)) -> Array:
+        """Return ``s a`` of every point, or of the points of some variables."""
+        weights = self.signs[variables] * alpha
+        return np.asarray(weights.reshape(self.copies, -1).sum(axis=0))
 
     @property
     def linear(self) -> Array:
@@ -273,7 +273,7 @@ class State:
     ) -> None:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = self.polished = 0
+        self.refinements = self.polished = self.newton_at = 0
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
 

@@ -25,6 +25,8 @@ _TRIES = 10
 _RIDGES = (1e-13, 1e-10, 1e-7)
 #: Most and least free variables of a step.
 _MOST, _LEAST = 3000, 2
+#: A Newton step on f variables takes as long as one of a pair among f³ over this many variables.
+_COST = 30
 #: Free variables up to which a step stops at every bound that it meets, one after the other.
 _FEW = 300
 
@@ -37,8 +39,11 @@ def wants_polish(work: Work, tol: float) -> bool:
     return tol <= _TIGHT and work.worst_curvature >= 0 and work.relative_gap() > tol
 
 
-def newton(work: Work, state: State) -> bool:
-    """Take a step on the free variables of a loop that is paused; return whether there was one."""
+def newton(work: Work, state: State, *, whatever_it_costs: bool = False) -> bool:
+    """Take a step on the free variables of a loop that is paused; return whether there was one.
+
+    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will.
+    """
     signs, upper, alpha = state.kept["signs"], state.kept["upper"], state.alpha
     free = np.flatnonzero((alpha > 0) & (alpha < upper))
     if work.copies == 2:
@@ -46,6 +51,10 @@ def newton(work: Work, state: State) -> bool:
         free = free[np.unique(free % (alpha.size // 2), return_index=True)[1]]
     if not _LEAST <= free.size <= _MOST or free.size**2 * 24 > work.matrix.cache_bytes:
         return False
+    since = state.loop.steps - state.newton_at
+    if not whatever_it_costs and since * alpha.size * _COST < free.size**3:
+        return False
+    state.newton_at = state.loop.steps
     points = work.points if state.points is None else work.points[state.points]
     rows = points[free % points.size]
     K = np.asarray(work.matrix.block(rows, rows, "float64"), dtype=np.float64)

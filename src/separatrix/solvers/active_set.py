@@ -8,7 +8,7 @@ block of the active points.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -32,6 +32,8 @@ _QUOTA = 5
 POLISHES = 4
 #: Most points of that sample.
 _SAMPLE = 5000
+#: Kernel entries of a product between two yields.
+_ENTRIES = 1 << 26
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -71,12 +73,12 @@ class ActiveSet:
         work, solution = self.work, self.work.solution
         if self._wants_start():
             yield from self._start(seconds)
+        started = False
         while True:
             score, violation = work.scores()
             work.read(work.alpha, work.E, violation)
             if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine():
-                score, violation = work.scores()
-                work.read(work.alpha, work.E, violation)
+                continue
             if violation <= self.tol:
                 if self._polish():
                     continue
@@ -85,6 +87,9 @@ class ActiveSet:
                 return work.finish("max_iter")
             if work.hopeless():
                 return work.finish("unbounded")
+            if started:
+                yield
+            started = True
             points = self._choose(score)
             yield from self._solve(points, violation, seconds)
 
@@ -94,7 +99,8 @@ class ActiveSet:
         if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
         self.polished += 1
-        return newton(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0))
+        state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)
+        return newton(work, state, whatever_it_costs=True)
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
@@ -140,11 +146,24 @@ class ActiveSet:
                 yield
         work.matrix.entries += state.loop.entries
         work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
-        before = work.weights(work.alpha)
+        change = work.weights(state.alpha, state.variables) - work.weights(
+            work.alpha[state.variables], state.variables
+        )
+        moved = yield from self._product(points, change, self.outer)
         work.alpha[state.variables] = state.alpha
-        change = work.weights(work.alpha)[points] - before[points]
-        work.E += work.product(points, change, self.outer)
-        yield
+        work.E += moved
+
+    def _product(self, points: Array, change: Array, precision: Precision) -> Generator[None, None, Array]:
+        """Return what a change of ``s a`` of some points adds to E; yield after each bounded part of it."""
+        work, moved = self.work, np.flatnonzero(change)
+        step = max(256, _ENTRIES // work.points.size)
+        total = np.zeros(work.E.size)
+        for begin in range(0, moved.size, step):
+            part = moved[begin : begin + step]
+            total += work.product(points[part], change[part], precision)
+            if begin + step < moved.size:
+                yield
+        return total
 
     def _choose(self, score: Array) -> Array:
         """Return the points to work on, in order."""
@@ -200,11 +219,17 @@ class ActiveSet:
         work = self.work
         return (
             self.max_steps < 0
+            and not self._is_warm()
             and work.points.size >= 2 * self.least
             and self._most() >= self.least
             and bool(np.isfinite(work.upper).all())
             and work.matrix.native is not None
         )
+
+    def _is_warm(self) -> bool:
+        """Return whether the problem came with a start that means something: not just a feasible one."""
+        work = self.work
+        return bool(work.alpha.any() and work.problem.linear.any() and not work.separate)
 
     def _start(self, seconds: float) -> Iterator[None]:
         """Start where a sample of the points, each standing for several, says that the solution is.
@@ -222,8 +247,8 @@ class ActiveSet:
         local = np.tile(np.arange(points.size), work.copies)
         signs, values = work.signs[variables], self._block(points)
         weights = np.bincount(local, signs * start, points.size)
-        E = linear[variables]
-        if start.any():
+        E, from_zero = linear[variables], not start.any()
+        if not from_zero:
             E = E + (values @ weights.astype(values.dtype))[local]
         state = work.state(
             self.precision,
@@ -239,12 +264,19 @@ class ActiveSet:
             if state.status == "running":
                 yield
         weights = np.bincount(local, signs * state.alpha, points.size)
-        score = linear + work.product(points, weights, self.precision)
+        score = yield from self._product(points, weights, self.precision)
+        if from_zero:
+            # Feasible for all samples already, should time be up while the better start is made.
+            work.alpha[variables] = np.minimum(state.alpha / factor, work.upper[variables])
+            work.E[:] = linear + score / factor
+            work.read(work.alpha, work.E, work.scores()[1])
+        score += linear
+        alpha = np.empty_like(work.alpha)
         for group in work.groups():
             s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
-            work.alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
-        work.recompute(self.precision)
-        yield
+            alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
+        moved = yield from self._product(np.arange(n), work.weights(alpha), self.precision)
+        work.alpha[:], work.E[:] = alpha, linear + moved
 
     def _spread(self, variables: Array, factor: float) -> Array | None:
         """Return a feasible start of the sample, the sums of all variables spread evenly; None if none is."""

@@ -140,6 +140,7 @@ class KernelMatrix:
         #: Kernel entries computed so far.
         self.entries = 0
         self._packs: dict[str, Any] = {}
+        self._gram: Array | None = None
         self._half: float | None = None
         self.native: Native | None = None
         if isinstance(samples, DenseView | CsrView) and samples.shape[1]:
@@ -163,10 +164,12 @@ class KernelMatrix:
     def panels(self, precision: Precision, rows: Array | None = None) -> Any:
         """Return samples packed for the compiled loops, all or some; only for kernels that are native."""
         assert self.native is not None
-        if not self._fits(precision):
+        known = precision in self._packs
+        few = rows is not None and 4 * rows.size < self.shape[0]
+        if not known and (few or not self._fits(precision)):
             part = self.samples if rows is None else view_of(self.samples.take(rows))
             return pack(self.native, part, self._packing, precision)
-        if precision not in self._packs:
+        if not known:
             self._packs[precision] = pack(self.native, self.samples, self._packing, precision)
         return self._packs[precision] if rows is None else self._packs[precision].take(rows)
 
@@ -218,19 +221,44 @@ class KernelMatrix:
     def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
         """Return the entries of the given rows and columns, as a new array."""
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-        self.entries += rows.size * columns.size
         if self.native is not None:
+            self.entries += rows.size * columns.size
             chosen = self._chosen(precision)
             values = np.empty((rows.size, columns.size), dtype=chosen)
             left = self.panels(chosen, rows)
             self.panels(chosen, columns).block(left, np.arange(rows.size), values)
-        elif self.precomputed:
+            if not np.isfinite(values).all():
+                raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
+            return values
+        gram = self._whole()
+        return self._values(rows, columns) if gram is None else gram[np.ix_(rows, columns)]
+
+    def _values(self, rows: Array, columns: Array) -> Array:
+        """Return entries from the kernel itself, checked."""
+        if self.precomputed:
             values = np.asarray(self._take(rows))[:, columns]
         else:
             values = self.kernel(self._take(rows), self._take(columns))
+        self.entries += rows.size * columns.size
         if not np.isfinite(values).all():
             raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
         return values
+
+    def _whole(self) -> Array | None:
+        """Return the matrix of a kernel without compiled loops, if it fits: problems share parts of it."""
+        n = self.shape[0]
+        if self.precomputed or n * n * 8 > self.cache_bytes / 2:
+            return None
+        if self._gram is None:
+            step = max(1, _PIECE // max(1, n))
+            for begin in range(0, n, step):
+                rows, right = np.arange(begin, min(n, begin + step)), np.arange(begin, n)
+                values = self._values(rows, right)
+                if self._gram is None:
+                    self._gram = np.empty((n, n), dtype=values.dtype)
+                self._gram[rows, begin:] = values
+                self._gram[begin:, rows] = values.T
+        return self._gram
 
     def product(
         self, rows: Array, coef: Array, targets: Array | None = None, precision: Precision | None = None

@@ -168,8 +168,9 @@ class SequentialMinimal:
                 self.matrix.entries += state.loop.entries
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
             for work, state in running:
-                if state.loop.steps > _QUOTA * work.points.size and self.max_steps < 0:
-                    newton(work, state)
+                slow = self.max_steps < 0 and state.loop.steps > _QUOTA * work.points.size + state.newton_at
+                if slow and newton(work, state):
+                    work.read(work.alpha, work.E, work.scores()[1])
             if running:
                 yield
 
@@ -206,10 +207,9 @@ class SequentialMinimal:
         if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
             return False
         state.polished += 1
-        if not newton(work, state):
-            state.loop.tol = 0.1 * state.loop.tol
-        else:
-            state.loop.tol = self.tol
+        polished = newton(work, state, whatever_it_costs=True)
+        state.loop.tol = self.tol if polished else 0.1 * state.loop.tol
+        work.read(work.alpha, work.E, work.scores()[1])
         work.solution.status = "running"
         return True
 
