@@ -136,7 +136,7 @@ def two_linear(view: DataView, positive: Array, clock: Clock) -> PairVerdict:
         clock.run(scaled, GAP)
         found = _hyperplane(unit, scaled)
         searches.append(scaled)
-    residuals = [_residual(search, centre, width) for search in searches]
+    residuals = [_residual(search, width) for search in searches]
     best = int(np.argmin(residuals))
     if found is None and residuals[best] > LINEAR_ZERO and not clock.over:
         direction = _programme(unit, clock).complete()
@@ -195,7 +195,7 @@ def _difference(search: NearestPoints) -> Array:
     return rows.weights(search.index[used], (search.signs * search.a)[used])
 
 
-def _residual(search: NearestPoints, centre: Array, width: Array) -> float:
+def _residual(search: NearestPoints, width: Array) -> float:
     rows = search.matrix
     assert isinstance(rows, LinearRows)
     return float(np.abs(_difference(search) * rows.width / width).max(initial=0.0))
