@@ -253,7 +253,6 @@ def subsequence_kernel(
     decay: float,
     out: NDArray[Any],
 ) -> None: ...
-def subsequence_lanes() -> int: ...
 # Samples packed for kernel evaluation.
 class _KernelPanels:
     width: int
