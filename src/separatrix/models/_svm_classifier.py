@@ -211,7 +211,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
 
     def _judge(self, solver: Solver, members: Any) -> tuple[bool | None, str]:
         """Return whether a hard margin separates the classes, and the words if it does not."""
-        self.__dict__.pop("witness_", None)
+        self._witness: list[Witness] = []
         if not isinstance(solver, HardMargins):
             return None, self._without_margin(solver)
         found = []
@@ -234,9 +234,16 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             )
         if not found:
             return (True if all(s.status == "converged" for s in solver.solutions) else None), ""
-        self.witness_ = found
+        self._witness = found
         more = f"; and {len(found) - 1} more pairs" if len(found) > 1 else ""
         return False, f"no hyperplane separates {found[0]}{more}. Choose a finite C for a soft margin"
+
+    @property
+    def witness_(self) -> list[Witness]:
+        """Proofs that a hard margin does not exist: coinciding convex combinations of two classes."""
+        if not self.__dict__.get("_witness"):
+            raise AttributeError("witness_ exists only where a hard margin (C=inf) was found not to exist")
+        return self._witness
 
     def _without_margin(self, solver: Solver) -> str:
         """Return the words for a solution that is 0."""
