@@ -167,7 +167,7 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
     return Machine(
         coef=s * a + 0.0,  # no −0.0
-        intercept=intercept,
+        intercept=intercept + 0.0,
         rho=rho,
         square=square,
         slack=slack,
@@ -175,7 +175,7 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         dual=dual,
         gap=gap,
         relative_gap=relative,
-        violation=solution.violation,
+        violation=solution.violation if solution.violation < np.inf else kkt_violation(problem, a, gradient),
         vanishes=vanishes,
     )
 
