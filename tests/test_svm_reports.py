@@ -167,6 +167,7 @@ def test_coupling_recovers_consistent_probabilities(seed, K):
     arrays.arrays(np.float64, (7, 4), elements=st.floats(0, 1)),
     arrays.arrays(np.intp, 7, elements=st.integers(0, 3)),
 )
+@settings(max_examples=40)
 def test_agreement_is_the_nearest_point(raw, chosen):
     p = (raw + 1e-3) / (raw + 1e-3).sum(axis=1, keepdims=True)
     q = agree(p, chosen)

@@ -27,9 +27,8 @@ X, Y = load_iris(return_X_y=True)
 MODELS = {"SVC": SVC, "NuSVC": NuSVC, "SVR": SVR, "NuSVR": NuSVR, "OneClassSVM": OneClassSVM}
 ESTIMATORS = [
     SVC(),
-    SVC(kernel="linear", multiclass="ovr"),
     SVC(probability=True),
-    NuSVC(nu=0.2),
+    NuSVC(nu=0.3),
     SVR(),
     NuSVR(nu=0.3),
     OneClassSVM(),
@@ -71,7 +70,7 @@ def test_attributes_are_scikit_learns(name, kind):
     given = X if kind == "dense" else sparse.csr_array(X)
     for y in (Y, Y == 1):
         for kernel in ("linear", "rbf"):
-            if name == "NuSVC" and kernel == "linear" and y is not Y:
+            if name in ("NuSVC", "NuSVR") and kernel == "linear" and y is not Y:
                 continue  # no margin: LIBSVM divides by almost 0 there
             settings = dict(kernel=kernel, tol=1e-6)
             ours, peer = MODELS[name](**settings).fit(given, y), getattr(svm, name)(**settings).fit(given, y)

@@ -21,7 +21,7 @@ from separatrix.data.view import Array
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
-from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding
 from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
@@ -211,7 +211,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
 
     def _judge(self, solver: Solver, members: Any) -> tuple[bool | None, str]:
         """Return whether a hard margin separates the classes, and the words if it does not."""
-        self.__dict__.pop("witness_", None)
+        self._witness: list[Witness] = []
         if not isinstance(solver, HardMargins):
             return None, self._without_margin(solver)
         found = []
@@ -234,9 +234,16 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             )
         if not found:
             return (True if all(s.status == "converged" for s in solver.solutions) else None), ""
-        self.witness_ = found
+        self._witness = found
         more = f"; and {len(found) - 1} more pairs" if len(found) > 1 else ""
         return False, f"no hyperplane separates {found[0]}{more}. Choose a finite C for a soft margin"
+
+    @property
+    def witness_(self) -> list[Witness]:
+        """Proofs that a hard margin does not exist: coinciding convex combinations of two classes."""
+        if not self.__dict__.get("_witness"):
+            raise AttributeError("witness_ exists only where a hard margin (C=inf) was found not to exist")
+        return self._witness
 
     def _without_margin(self, solver: Solver) -> str:
         """Return the words for a solution that is 0."""
@@ -329,7 +336,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         folds = Folds(
             matrix,
             deal(numbers, _FOLDS, random),
-            tol=max(float(self.tol), _FOLD_TOL),
+            tol=max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7),
             max_steps=int(self.max_iter),
             max_time=left,
             nu=getattr(self, "nu", None),

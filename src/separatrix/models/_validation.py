@@ -214,6 +214,8 @@ def _shown(label: Any) -> str:
 
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
         check_classification_targets(y)
     classes, numbers = np.unique(y, return_inverse=True)

@@ -36,9 +36,9 @@ NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
     "to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
 )
-#: Up to so many samples kernel values are kept in double and a fit goes on for six more digits: it costs
-#: next to nothing there, and makes dense and sparse data, weights and repeated samples agree.
-_FEW = 500
+#: Up to so many samples kernel values are kept in double and a fit goes on to 1e-12: it costs next to
+#: nothing there, and makes dense and sparse data, weights and repeated samples agree.
+FEW = 500
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
@@ -116,13 +116,13 @@ class KernelSVM(IterativeEstimator):
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
         """Return what solves the problems."""
         tol = float(self.tol)
-        few = matrix.shape[0] <= _FEW
+        few = matrix.shape[0] <= FEW
         return SupportMachines(
             matrix,
             problems,
             tol=tol,
             gap=tol if few or tol <= _TIGHT else 10 * tol,
-            aim=max(1e-6 * tol, min(tol, 1e-10)) if few else tol,
+            aim=max(1e-9 * tol, min(tol, 1e-12)) if few else tol,
             max_steps=int(self.max_iter),
         )
 
@@ -139,7 +139,7 @@ class KernelSVM(IterativeEstimator):
         ``keep(model, solver)`` makes fitted attributes of where the solver stands; ``given`` are the samples,
         targets and weights of the fit, for callbacks. ``make`` returns another solver than the problems'.
         """
-        few = samples.shape[0] <= _FEW
+        few = samples.shape[0] <= FEW
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = KernelMatrix(
                 self.kernel_,

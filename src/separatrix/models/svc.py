@@ -48,8 +48,8 @@ class SVC(KernelClassifier):
         ("deprecated", scikit-learn's word for False, is accepted.)
     tol : float, default=1e-3
         Largest violation of the optimality conditions, as in LIBSVM. From 1e-5 on it also bounds the
-        relative duality gap, else ten times it does. Fits of up to 500 samples go on for six more digits,
-        which costs next to nothing there.
+        relative duality gap, else ten times it does. Fits of up to 500 samples go on to about 1e-12 where
+        that takes few steps.
     cache_size : float, default=200
         Megabytes for kernel values, whatever the method keeps of them; the rest is computed again.
     class_weight : dict, "balanced" or None, default=None

@@ -167,7 +167,7 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
     relative = gap / size if 0 < size < np.inf else (0.0 if gap == 0 else np.inf)
     return Machine(
         coef=s * a + 0.0,  # no −0.0
-        intercept=intercept,
+        intercept=intercept + 0.0,
         rho=rho,
         square=square,
         slack=slack,
@@ -175,7 +175,7 @@ def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machin
         dual=dual,
         gap=gap,
         relative_gap=relative,
-        violation=solution.violation,
+        violation=solution.violation if solution.violation < np.inf else kkt_violation(problem, a, gradient),
         vanishes=vanishes,
     )
 
@@ -238,7 +238,11 @@ class SupportMachines:
         self.aim = tol if aim is None else aim
         longest = max((p.rows.size for p in self.problems), default=0)
         self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
-        most = self.max_steps if self.aim >= tol else min(self.max_steps, _MORE * (1000 + 10 * longest))
+        self._given, self._most = max_steps >= 0, self.max_steps
+        most = max_steps
+        if self.aim < tol:
+            # A mere aim may cost so many steps; counted by the solver, so that every run ends at the same.
+            most = self._most = min(self.max_steps, _MORE * (1000 + 10 * longest))
         solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=most)
         self.solutions: list[DualSolution] = list(solver.solutions)
         self._solver, self._open = solver, list(range(len(self.problems)))
@@ -263,6 +267,9 @@ class SupportMachines:
                 if finished is not None:
                     break
                 self._collect()
+                if self._spent():
+                    finished = "max_iter"
+                    break
                 yield step
             self._collect()
             if finished is None:  # told to stop
@@ -285,27 +292,34 @@ class SupportMachines:
             self.solutions[number] = replace(solution, steps=solution.steps + done) if done else solution
         self._machines = None
 
+    def _spent(self) -> bool:
+        """Return whether all problems that still run have taken as many steps as this round may cost."""
+        solutions = self._solver.solutions
+        return all(s.steps >= self._most for s in solutions if s.status == "running")
+
     def _short(self, number: int) -> bool:
         """Return whether a problem ran out of the steps for a mere aim before it reached the tolerance."""
         solution = self.solutions[number]
-        left = solution.status == "max_iter" and solution.steps < self.max_steps
+        left = solution.status in ("max_iter", "running") and solution.steps < self.max_steps
         return left and solution.violation > self.tol
 
     def _worth_more(self, number: int, before: float) -> bool:
         """Return whether a problem's gap is too large, and fell enough in the last round."""
         solution, found = self.solutions[number], self.machines[number]
-        able = solution.status in ("converged", "max_iter") and solution.steps < self.max_steps
+        able = solution.status in ("converged", "max_iter", "running") and solution.steps < self.max_steps
         return able and not found.vanishes and self.gap < found.relative_gap <= 0.5 * before
 
     def _continue(self, wanted: list[int], tol: float) -> None:
         again = [replace(self.problems[k], start=self.solutions[k].alpha) for k in wanted]
         self._done = [self.solutions[k].steps for k in wanted]
-        # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach.
-        most = self.max_steps - max(self._done)
+        # What a tighter tolerance may cost is bounded: rounding errors can put it out of reach. Unless a user
+        # limits their number, the solver is free to take other steps than those it counts.
+        self._most = self.max_steps - max(self._done)
         if tol < self.tol:
-            most = min(most, _MORE * (1000 + max(self._done)))
+            self._most = min(self._most, _MORE * (1000 + max(self._done)))
+        most = max(0, self._most) if self._given else -1
         self._open = wanted
-        self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=max(0, most))
+        self._solver = SequentialMinimal(self.matrix, again, tol=tol, max_steps=most)
 
     def _status(self) -> str:
         found = {solution.status for solution in self.solutions if not solution.violation <= self.tol}
