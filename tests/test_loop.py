@@ -47,7 +47,7 @@ def test_ways_to_end():
     assert run(Counter(), Below(0.0), max_iter=7).status == "max_iter"
     slow = run(Counter(pause=0.01), Below(0.0), max_iter=10**6, max_time=0.05)
     assert slow.status == "max_time"
-    assert slow.seconds < 1
+    assert slow.seconds < 10  # an endless loop, not a slow machine
     assert run(Counter(), Below(0.0), max_iter=9, observer=lambda k: k == 2).iterations == 2
 
 
@@ -79,7 +79,7 @@ def test_max_time(make):
     with pytest.warns(ConvergenceWarning, match="max_time is over"):
         model = make(max_time=0.2, **ENDLESS).fit(X, Y)
     assert model.certificate_.status == "max_time"
-    assert 0.2 <= model.certificate_.seconds < 1.0
+    assert 0.2 <= model.certificate_.seconds < 10
     assert model.score(X, Y) > 0.5
     assert model.n_iter_ == len(model.history_)
 

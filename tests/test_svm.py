@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -415,7 +417,13 @@ def test_max_time_leaves_a_usable_model(make):
 
 def test_interrupt_leaves_a_usable_model():
     X, y = make_classification(4000, 10, flip_y=0.3, random_state=0)
-    timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+
+    def interrupt():  # once the loop has taken over Ctrl-C: before, it would end the tests
+        while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            time.sleep(1e-3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Thread(target=interrupt)
     timer.start()
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = SVC(C=1e5, tol=1e-12).fit(X, y)
