@@ -24,7 +24,7 @@ MACHINES = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 
 def fitted(cls, X, y, **parameters):
     if cls is NuSVC:
-        parameters = {"nu": 0.3, **parameters}
+        parameters = {"nu": 0.7, **parameters}
     return cls(**parameters).fit(X, y)
 
 
@@ -200,7 +200,7 @@ SV
         ("rho 0.25", "rho 0.25x", "line 6: rho"),
         ("rho 0.25", "rho 0.25\nrho 1", "line 7: 'rho' for the second time"),
         ("label 1 -1", "label 1 1", "names a class twice"),
-        ("SV\n", "", "line 9"),
+        ("SV\n", "", "line 11: a line 'name value"),
         ("-1 2:2\n", "", "1 support vectors follow"),
         ("-1 2:2", "inf 2:2", "line 11: coefficient"),
         ("1:0.5 3:1", "3:1 1:0.5", "line 10: index 1"),

@@ -201,6 +201,12 @@ def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -
     return model
 
 
+def libsvm_labels(path: str | os.PathLike[str]) -> list[int]:
+    """Return the classes of a LIBSVM model file in its own order, which decides between equal votes."""
+    header = Header(path, b"SV", "LIBSVM")
+    return header.wholes("label", header.whole("nr_class", 2, _MOST_CLASSES))
+
+
 def _read(path: str | os.PathLike[str]) -> _Content:
     header = Header(path, b"SV", "LIBSVM")
     header.refuse_unknown(_FIELDS)
@@ -352,4 +358,4 @@ def _measure(model: Any) -> None:
         columns = model._pair_columns(dual) if model._by_pairs else dual.T
         sums = model._score_columns(vectors) - model.intercept_
         norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", columns, sums), 0.0))
-        np.divide(2.0, norms, out=model.margin_width_, where=norms > 0)
+        model.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
