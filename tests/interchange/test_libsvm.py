@@ -17,7 +17,7 @@ KERNELS = [
     {"kernel": "linear"},
     {"kernel": "poly", "degree": 2, "gamma": 0.3, "coef0": 0.5},
     {"kernel": "rbf", "gamma": 0.123456789},
-    {"kernel": "sigmoid", "gamma": 0.02, "coef0": 0.1},
+    {"kernel": "sigmoid", "gamma": 0.002, "coef0": 0.0},
 ]
 MACHINES = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 
@@ -200,7 +200,7 @@ SV
         ("rho 0.25", "rho 0.25x", "line 6: rho"),
         ("rho 0.25", "rho 0.25\nrho 1", "line 7: 'rho' for the second time"),
         ("label 1 -1", "label 1 1", "names a class twice"),
-        ("SV\n", "", "line 11: a line 'name value"),
+        ("SV\n", "", "line 9: '1' is unknown"),
         ("-1 2:2\n", "", "1 support vectors follow"),
         ("-1 2:2", "inf 2:2", "line 11: coefficient"),
         ("1:0.5 3:1", "3:1 1:0.5", "line 10: index 1"),

@@ -57,7 +57,10 @@ def run(source: Path, target: Path, features: int | None) -> None:
     if target.suffix == ".sx":
         save(model, target)
     elif target.suffix == ".onnx":
-        other.export_onnx(model, target)
+        try:
+            other.export_onnx(model, target)
+        except ImportError as error:
+            raise CommandError(str(error)) from None
     elif hasattr(_last(model), "support_vectors_"):
         other.export_libsvm(model, target)
     else:

@@ -120,10 +120,12 @@ def _train(words: list[str]) -> None:
             print(f"Objective value = {found.primal:g}")
         print(f"nSV = {int(np.count_nonzero(model.coef_))}" if kind in (5, 6) else f"{found.status}: {found.message}")
     linear = as_liblinear(model)
-    constant = linear.constant if free else np.zeros(linear.coef.shape[0])
+    coef, constant = linear.coef, linear.constant
+    if kind == 4 and coef.shape[0] == 1:  # the joint problem's columns sum up to 0
+        coef, constant = np.concatenate([coef, -coef]) / 2, np.concatenate([constant, -constant]) / 2
     if bias >= 0 and not free:
-        constant = linear.coef[:, features]
-    written = LiblinearModel(_SOLVERS[kind], linear.labels, linear.coef[:, :features], constant, bias)
+        constant = coef[:, features]
+    written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
     written.write(flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
 
 

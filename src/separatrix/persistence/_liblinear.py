@@ -185,8 +185,7 @@ def _solver_of(model: Any) -> str:
 
 def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     """Read a LIBLINEAR model file as it is."""
-    header = Header(path, b"w", "LIBLINEAR")
-    header.refuse_unknown(_FIELDS)
+    header = Header(path, b"w", _FIELDS, "LIBLINEAR")
     solver = header.word("solver_type", SOLVERS)
     K = header.whole("nr_class", 2, _MOST_CLASSES)
     labels = None

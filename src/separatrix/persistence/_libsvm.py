@@ -203,13 +203,12 @@ def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -
 
 def libsvm_labels(path: str | os.PathLike[str]) -> list[int]:
     """Return the classes of a LIBSVM model file in its own order, which decides between equal votes."""
-    header = Header(path, b"SV", "LIBSVM")
+    header = Header(path, b"SV", _FIELDS, "LIBSVM")
     return header.wholes("label", header.whole("nr_class", 2, _MOST_CLASSES))
 
 
 def _read(path: str | os.PathLike[str]) -> _Content:
-    header = Header(path, b"SV", "LIBSVM")
-    header.refuse_unknown(_FIELDS)
+    header = Header(path, b"SV", _FIELDS, "LIBSVM")
     svm_type = header.word("svm_type", tuple(TYPES))
     kernel_type = header.word("kernel_type", tuple(_KERNELS))
     kernel = _kernel(header, kernel_type)

@@ -28,11 +28,13 @@ class Header:
         The file.
     end : bytes
         The line that ends the header.
+    known : sequence of str
+        Names that may come before; others are refused, since they could change what the numbers mean.
     kind : str
         What the file should be, for messages.
     """
 
-    def __init__(self, path: str | os.PathLike[str], end: bytes, kind: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], end: bytes, known: Sequence[str], kind: str) -> None:
         self.name, self.kind = os.fspath(path), kind
         if not os.path.exists(self.name):
             raise FileNotFoundError(f"{self.name}: no such file; check the path")
@@ -50,6 +52,8 @@ class Header:
                 if not line.endswith(b"\n") or not words:
                     raise self.error(number, f"a line 'name value …' or {end.decode()!r} is expected here")
                 key = words[0].decode("ascii", "replace")
+                if key not in known:
+                    raise self.error(number, f"{_shown(words[0])} is unknown")
                 if key in self._fields:
                     raise self.error(number, f"{_shown(words[0])} for the second time")
                 self._fields[key] = (number, words[1:])
@@ -60,12 +64,6 @@ class Header:
         return ModelFileError(
             f"{self.name}: line {line:,}: {reason}; not a {self.kind} model file, or damaged: write it again"
         )
-
-    def refuse_unknown(self, known: Sequence[str]) -> None:
-        """Refuse lines that this reader does not understand: they could change what the numbers mean."""
-        for key, (number, _) in self._fields.items():
-            if key not in known:
-                raise self.error(number, f"{key[:40]!r} is unknown")
 
     def __contains__(self, key: str) -> bool:
         return key in self._fields
