@@ -123,10 +123,15 @@ def test_liblinear_train_and_predict(solver, bias, data, request, tmp_path, writ
     }
     heads = {name: (tmp_path / name).read_text().partition("\nw\n")[0] for name in weights}
     if solver < 11 and weights["ours"].shape[1] == 1:
-        turned = heads["ours"].split("label ")[1].split("\n")[0] != heads["theirs"].split("label ")[1].split("\n")[0]
+        turned = (
+            heads["ours"].split("label ")[1].split("\n")[0]
+            != heads["theirs"].split("label ")[1].split("\n")[0]
+        )
         weights["theirs"] = -weights["theirs"] if turned else weights["theirs"]
     if solver not in (4, 5):  # LIBLINEAR leaves these farther from their optimum
-        np.testing.assert_allclose(weights["ours"], weights["theirs"], atol=0.02 * np.abs(weights["theirs"]).max())
+        np.testing.assert_allclose(
+            weights["ours"], weights["theirs"], atol=0.02 * np.abs(weights["theirs"]).max()
+        )
     if solver == 5:
         columns = np.column_stack([X, np.full(len(y), bias)]) if bias > 0 else X
         labels = [int(word) for word in heads["ours"].split("label ")[1].split("\n")[0].split()]

@@ -232,7 +232,8 @@ def test_missing_file_and_folder(tmp_path):
 @settings(max_examples=150)
 @given(
     cut=st.integers(0, len(GOOD)),
-    noise=st.binary(max_size=12) | st.sampled_from([b"9" * 20, b"1e999", b"-", b"\n\n", b" 2147483647:1 ", b"nan"]),
+    noise=st.binary(max_size=12)
+    | st.sampled_from([b"9" * 20, b"1e999", b"-", b"\n\n", b" 2147483647:1 ", b"nan"]),
     keep=st.integers(0, 20),
 )
 def test_fuzzed_files_are_read_or_refused(cut, noise, keep, tmp_path_factory):

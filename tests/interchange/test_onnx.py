@@ -132,7 +132,9 @@ def test_a_wrong_graph_is_not_written(heart, tmp_path, monkeypatch):
     X, y = heart
     model = sx.LogisticRegression().fit(X, y)
     right = _onnx._columns
-    monkeypatch.setattr(_onnx, "_columns", lambda graph, model, X: graph.add("Mul", right(graph, model, X), 1.001))
+    monkeypatch.setattr(
+        _onnx, "_columns", lambda graph, model, X: graph.add("Mul", right(graph, model, X), 1.001)
+    )
     with pytest.raises(ModelFileError, match="scores differ by"):
         export_onnx(model, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -150,5 +152,7 @@ def test_convert(heart, tmp_path):
     X, y = heart
     sx.save(sx.SVC().fit(X, y), tmp_path / "m.sx")
     assert main(["convert", str(tmp_path / "m.sx"), str(tmp_path / "m.onnx")]) == 0
-    np.testing.assert_array_equal(outputs(tmp_path / "m.onnx", X)["label"], sx.load(tmp_path / "m.sx").predict(X))
+    np.testing.assert_array_equal(
+        outputs(tmp_path / "m.onnx", X)["label"], sx.load(tmp_path / "m.sx").predict(X)
+    )
     assert main(["convert", str(tmp_path / "m.onnx"), str(tmp_path / "n.sx")]) == 2

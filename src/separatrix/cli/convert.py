@@ -48,8 +48,8 @@ def convert(
 
 def run(source: Path, target: Path, features: int | None) -> None:
     """Read one file and write the other."""
-    from separatrix.persistence import save
     from separatrix.persistence import interchange as other
+    from separatrix.persistence import save
 
     if target.suffix not in (".sx", ".onnx", ".model"):
         raise CommandError(f"{target}: the name must end in {_WRITABLE}")
@@ -73,15 +73,17 @@ def _last(model: Any) -> Any:
 
 
 def _read(path: Path, features: int | None) -> Any:
-    from separatrix.persistence import load
     from separatrix.persistence import interchange as other
+    from separatrix.persistence import load
 
     if not path.is_file():
         raise CommandError(f"{path}: no such file; check the path")
     with open(path, "rb") as file:
         begin = file.read(16)
     if path.suffix == ".onnx":
-        raise CommandError(f"{path}: ONNX files can be written, not read; convert the model they were made from")
+        raise CommandError(
+            f"{path}: ONNX files can be written, not read; convert the model they were made from"
+        )
     if begin.startswith(b"solver_type"):
         return other.import_liblinear(path)
     if begin.startswith(b"svm_type") or path.suffix == ".model":

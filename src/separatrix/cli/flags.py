@@ -61,7 +61,8 @@ def parse_flags(
     if not files[0] <= len(rest) <= files[1]:
         count = str(files[0]) if files[0] == files[1] else f"{files[0]} to {files[1]}"
         raise CommandError(
-            f"{command}: {len(rest)} file names, and {count} are needed; 'separatrix {command} --help' shows how"
+            f"{command}: {len(rest)} file names, and {count} are needed; 'separatrix {command} --help' "
+            "shows how"
         )
     found.files = rest
     return found

@@ -11,7 +11,8 @@ from separatrix.cli.screen import CommandError, user_errors
 
 _RAW = {"help_option_names": ["--help"], "ignore_unknown_options": True}
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="[OPTIONS]... FILES...", help="As LIBLINEAR's.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[OPTIONS]... FILES...", help="As LIBLINEAR's.", show_default=False),
 ]
 #: Numbers of LIBLINEAR's solvers.
 _SOLVERS = {
@@ -76,8 +77,9 @@ def predict(words: Words = None) -> None:
 def _train(words: list[str]) -> None:
     from separatrix.cli.flags import choice, number, parse_flags
 
-    kinds = {
-        "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int, "q": None,
+    kinds: dict[str, Any] = {
+        "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int,
+        "q": None,
     }  # fmt: skip
     flags = parse_flags("liblinear-train", words, kinds, _REFUSED, (1, 2), weights=True)
     given = flags.values
@@ -118,7 +120,11 @@ def _train(words: list[str]) -> None:
         print(f"optimization finished, #iter = {found.iterations}")
         if found.primal is not None:
             print(f"Objective value = {found.primal:g}")
-        print(f"nSV = {int(np.count_nonzero(model.coef_))}" if kind in (5, 6) else f"{found.status}: {found.message}")
+        print(
+            f"nSV = {int(np.count_nonzero(model.coef_))}"
+            if kind in (5, 6)
+            else f"{found.status}: {found.message}"
+        )
     linear = as_liblinear(model)
     coef, constant = linear.coef, linear.constant
     if kind == 4 and coef.shape[0] == 1:  # the joint problem's columns sum up to 0

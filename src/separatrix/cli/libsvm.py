@@ -86,9 +86,9 @@ def svm_scale(words: Words = None) -> None:
 def _train(words: list[str]) -> None:
     from separatrix.cli.flags import choice, number, parse_flags
 
-    kinds = {
-        "s": choice(*range(5)), "t": choice(*range(5)), "d": int, "g": number, "r": number, "c": number, "n": number,
-        "p": number, "m": number, "e": number, "h": choice(0, 1), "b": choice(0, 1), "v": int, "q": None,
+    kinds: dict[str, Any] = {
+        "s": choice(*range(5)), "t": choice(*range(5)), "d": int, "g": number, "r": number, "c": number,
+        "n": number, "p": number, "m": number, "e": number, "h": choice(0, 1), "b": choice(0, 1), "v": int, "q": None,
     }  # fmt: skip
     flags = parse_flags("svm-train", words, kinds, {}, (1, 2), weights=True)
     given = flags.values
@@ -171,8 +171,8 @@ def _kernel_matrix(X: Any, path: str) -> tuple[Any, Any]:
     serial = dense[:, 0]
     if np.any(serial % 1) or serial.min() < 1 or serial.max() >= dense.shape[1]:
         raise CommandError(
-            f"{path}: lines of a kernel matrix begin 'label 0:number', the number being that of the sample's column, "
-            f"from 1 to {dense.shape[1] - 1}"
+            f"{path}: lines of a kernel matrix begin 'label 0:number', the number being that of the sample's "
+            f"column, from 1 to {dense.shape[1] - 1}"
         )
     serial = serial.astype(np.int64)
     return np.ascontiguousarray(dense[:, serial]), serial
@@ -204,7 +204,9 @@ def _predict(words: list[str]) -> None:
     labels = probabilities = None
     if wanted:
         if not getattr(model, "probability", False):
-            raise CommandError(f"{file}: the model has no probabilities; train it with -b 1, or predict with -b 0")
+            raise CommandError(
+                f"{file}: the model has no probabilities; train it with -b 1, or predict with -b 0"
+            )
         labels, probabilities = model.classes_.tolist(), model.predict_proba(X)
         predicted = model.classes_[np.argmax(probabilities, axis=1)]
     else:

@@ -1,4 +1,4 @@
-"""What the LIBSVM- and LIBLINEAR-compatible commands share: samples in their text format, results in their words."""
+"""What the commands of LIBSVM and LIBLINEAR share: samples in their text format, results in their words."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def fit_errors() -> Iterator[None]:
             print(f"WARNING: {warning.message}", file=sys.stderr)
 
 
-def cross_validate(make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool) -> None:
+def cross_validate(
+    make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool
+) -> None:
     """Predict each fold by a model that has not seen it, and print how well.
 
     ``make(rows)`` learns from some rows and returns what predicts others.
@@ -80,7 +82,9 @@ def cross_validate(make: Callable[[Array], Callable[[Array], Array]], y: Array, 
     from sklearn.model_selection import KFold, StratifiedKFold
 
     if folds < 2 or folds > len(y):
-        raise CommandError(f"-v: n-fold cross validation: n must be from 2 to the number of samples, {len(y)}")
+        raise CommandError(
+            f"-v: n-fold cross validation: n must be from 2 to the number of samples, {len(y)}"
+        )
     kind = StratifiedKFold if classes else KFold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer samples than folds

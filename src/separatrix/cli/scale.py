@@ -20,7 +20,7 @@ _BLOCK_NUMBERS = 1 << 20
 def run(words: list[str]) -> None:
     """Scale one file and print it."""
     words, limits = _take_targets(list(words))
-    kinds = {"l": number, "u": number, "s": str, "r": str}
+    kinds: dict[str, Any] = {"l": number, "u": number, "s": str, "r": str}
     flags = parse_flags("svm-scale", words, kinds, {}, (1, 1))
     given = flags.values
     lower, upper = given.get("l", -1.0), given.get("u", 1.0)
@@ -35,8 +35,8 @@ def run(words: list[str]) -> None:
         unseen = np.setdiff1d(X.indices, np.flatnonzero(~np.isnan(least)))
         if unseen.size:
             print(
-                f"WARNING: {unseen.size} features (the first has index {int(unseen[0]) + 1}) were not seen in "
-                f"{given['r']} and are left out",
+                f"WARNING: {unseen.size} features (the first has index {int(unseen[0]) + 1}) were not seen "
+                f"in {given['r']} and are left out",
                 file=sys.stderr,
             )
         X = io.widened(X, len(least))
@@ -112,7 +112,11 @@ def _print(X: Any, y: Array, limits: tuple[float, float], least: Array, most: Ar
     if targets:
         (low, high), (small, large) = targets
         if large > small:
-            y = np.where(y == small, low, np.where(y == large, high, low + (high - low) * (y - small) / (large - small)))
+            y = np.where(
+                y == small,
+                low,
+                np.where(y == large, high, low + (high - low) * (y - small) / (large - small)),
+            )
     columns = np.flatnonzero(most > least)  # others say nothing, or were not seen
     small, span = least[columns], most[columns] - least[columns]
     step = max(1, _BLOCK_NUMBERS // max(1, X.shape[1]))

@@ -1,8 +1,8 @@
 r"""LIBLINEAR's model files: its ``train`` writes them, its ``predict`` reads them.
 
 A file holds one line per feature with a weight for each column: one column for two classes, positive for the
-*first* label of its line ``label``, else one per class, the largest deciding. Where ``bias`` is not negative, a last
-line has the weights of a constant feature of that value.
+*first* label of its line ``label``, else one per class, the largest deciding. Where ``bias`` is not negative,
+a last line has the weights of a constant feature of that value.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ def _solver_of(model: Any) -> str:
         if several and model.multiclass_ == "joint":
             return "MCSVM_CS"
         pair = (model.penalty, model.loss)
-        return next(name for name, known in reversed(_CLASSIFIERS.items()) if known == pair and name != "MCSVM_CS")
+        return next(
+            name for name, known in reversed(_CLASSIFIERS.items()) if known == pair and name != "MCSVM_CS"
+        )
     if type(model) is LogisticRegression:
         return "MCSVM_CS" if several and model.multiclass_ == "joint" else "L2R_LR"
     if type(model) is SGDClassifier:
@@ -178,8 +180,8 @@ def _solver_of(model: Any) -> str:
     if type(model) is Perceptron:
         return "MCSVM_CS" if several else "L2R_L1LOSS_SVC_DUAL"
     raise ModelFileError(
-        "LIBLINEAR model files hold LinearSVC, LogisticRegression, LinearSVR, SGDClassifier and Perceptron; not "
-        f"{type(model).__name__}"
+        "LIBLINEAR model files hold LinearSVC, LogisticRegression, LinearSVR, SGDClassifier and Perceptron; "
+        f"not {type(model).__name__}"
     )
 
 
@@ -202,7 +204,8 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     if len(lines) != rows or 2 * rows * columns > len(header.body) + rows:
         raise header.error(
             header.lines + len(lines),
-            f"{len(lines):,} lines follow 'w', and nr_feature and bias ask for {rows:,} of {columns:,} weights",
+            f"{len(lines):,} lines follow 'w', and nr_feature and bias ask for {rows:,} of {columns:,} "
+            "weights",
         )
     W = np.empty((rows, columns))
     for number, line in enumerate(lines):
@@ -219,8 +222,8 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
 def import_liblinear(path: str | os.PathLike[str]) -> Any:
     """Read a LIBLINEAR model file as a fitted model.
 
-    The model is a ``LogisticRegression`` (several classes one-vs-rest, as LIBLINEAR learns them), ``LinearSVC`` or
-    ``LinearSVR``. What the file does not say (``C``, ``epsilon``) has its default in the parameters.
+    The model is a ``LogisticRegression`` (several classes one-vs-rest, as LIBLINEAR learns them),
+    ``LinearSVC`` or ``LinearSVR``. What the file does not say (``C``, ``epsilon``) has its default in the parameters.
 
     Parameters
     ----------
@@ -262,8 +265,8 @@ def _classifier(found: LiblinearModel, given: dict[str, Any]) -> Any:
     fit_intercept = given["fit_intercept"]
     if found.solver not in _LOGISTIC:
         penalty, loss = _CLASSIFIERS[found.solver]
-        joint = {"multi_class": "crammer_singer"} if found.solver == "MCSVM_CS" else {}
-        return LinearSVC(penalty, loss, **joint, **given)
+        joint = found.solver == "MCSVM_CS"
+        return LinearSVC(penalty, loss, multi_class="crammer_singer" if joint else "ovr", **given)
     l1 = _LOGISTIC[found.solver] == "l1"
     model = LogisticRegression(fit_intercept=fit_intercept, l1_ratio=float(l1), multiclass="ovr")
     model.separation_ = None

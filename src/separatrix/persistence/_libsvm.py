@@ -1,7 +1,7 @@
 r"""LIBSVM's model files: ``svm-train`` writes them, ``svm-predict`` reads them.
 
-A file holds ``f(x) = Σ_j coef_j k(x_j, x) − rho`` for each pair of classes, in the order of its line ``label``;
-a positive score votes for the first of a pair. Here scores of two classes are positive for the second of the
+A file holds ``f(x) = Σ_j coef_j k(x_j, x) − rho`` for each pair of classes, in the order of its line
+``label``; a positive score votes for the first of a pair. Here scores of two classes are positive for the second of the
 sorted classes, and those of several for the first of each pair (as in scikit-learn), so for two classes both
 ``coef`` and ``rho`` change sign, and classes that a file does not list in ascending order change places.
 """
@@ -47,8 +47,8 @@ _PARAMETERS = {"polynomial": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "s
 #: The same kernels' names as an argument ``kernel=``.
 _ARGUMENTS = {"polynomial": "poly"}
 _FIELDS = (
-    "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", "probA", "probB",
-    "prob_density_marks", "nr_sv",
+    "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", "probA",
+    "probB", "prob_density_marks", "nr_sv",
 )  # fmt: skip
 _IMPORTED = "read from a {} model file, which keeps neither objective nor proof"
 #: Support vectors up to which the margin's width is computed, at the cost of all pairs' kernel values.
@@ -78,8 +78,8 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted machine with a linear, polynomial, RBF, sigmoid or precomputed kernel; classes are whole numbers,
-        several of them learnt one-vs-one.
+        A fitted machine with a linear, polynomial, RBF, sigmoid or precomputed kernel; classes are whole
+        numbers, several of them learnt one-vs-one.
     path : str or path
         The file, by custom ending in ``.model``.
 
@@ -110,8 +110,8 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     kernel_type = next((name for name, cls in _KERNELS.items() if type(kernel) is cls), None)
     if kernel_type is None:
         raise ModelFileError(
-            f"LIBSVM has the kernels {', '.join(_KERNELS)}; not {kernel!r}: fit with kernel='precomputed', or "
-            "export to ONNX"
+            f"LIBSVM has the kernels {', '.join(_KERNELS)}; not {kernel!r}: fit with kernel='precomputed', "
+            "or export to ONNX"
         )
     header = [f"svm_type {svm_type}", f"kernel_type {kernel_type}"]
     header += [f"{name} {getattr(kernel, name)!r}" for name in _PARAMETERS.get(kernel_type, ())]
@@ -159,8 +159,8 @@ def _lines(coef: Array, vectors: Any) -> Any:
 def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
     """Read a LIBSVM model file as a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM.
 
-    What the file does not say (``C``, ``nu``, ``epsilon``) has its default in the parameters, and the certificate
-    says that nothing is proven.
+    What the file does not say (``C``, ``nu``, ``epsilon``) has its default in the parameters, and the
+    certificate says that nothing is proven.
 
     Parameters
     ----------
@@ -233,7 +233,9 @@ def _read(path: str | os.PathLike[str]) -> _Content:
 def _kernel(header: Header, kernel_type: str) -> Kernel:
     values: dict[str, Any] = {}
     for name in _PARAMETERS.get(kernel_type, ()):
-        values[name] = header.whole(name, 0, 10_000) if name == "degree" else float(header.numbers(name, 1)[0])
+        values[name] = (
+            header.whole(name, 0, 10_000) if name == "degree" else float(header.numbers(name, 1)[0])
+        )
     try:
         return _KERNELS[kernel_type](**values)
     except ValueError as error:
@@ -247,7 +249,8 @@ def _support(header: Header, total: int, rows: int, precomputed: bool) -> tuple[
         lines.pop()
     if len(lines) != total:
         raise header.error(
-            header.lines + len(lines), f"{len(lines):,} support vectors follow 'SV', and total_sv is {total:,}"
+            header.lines + len(lines),
+            f"{len(lines):,} support vectors follow 'SV', and total_sv is {total:,}",
         )
     if 2 * rows * total > len(header.body) + total:  # a coefficient takes a digit and a space
         raise header.error(header.lines + 1, f"{rows} coefficients are expected in each line from here on")
@@ -268,7 +271,9 @@ def _support(header: Header, total: int, rows: int, precomputed: bool) -> tuple[
     ends = parsed.ends
     if precomputed:
         numbers = parsed.values
-        wrong = len(numbers) != total or parsed.largest != 0 or not np.array_equal(ends, np.arange(1, total + 1))
+        wrong = (
+            len(numbers) != total or parsed.largest != 0 or not np.array_equal(ends, np.arange(1, total + 1))
+        )
         if wrong or np.any(numbers % 1) or numbers.min() < 1 or numbers.max() > _LARGEST_INDEX:
             raise header.error(
                 header.lines + 1, "support vectors of a precomputed kernel are written 0:number, from 1"

@@ -1,4 +1,4 @@
-"""Export to ONNX: fitted models as graphs of plain operators in double precision, checked against onnxruntime."""
+"""Export to ONNX: models as graphs of plain operators in double precision, checked against onnxruntime."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ Array = NDArray[Any]
 
 #: Operators and file layout of ONNX 1.12 and later, which every runtime of the last years reads.
 _OPSET, _IR = 17, 8
-#: Samples of the comparison, and how far scores may differ relative to their size: double and single precision.
+#: Samples of the comparison, and how far scores may differ relative to their size: double, single precision.
 _ROWS, _EXACT, _SINGLE = 128, 1e-9, 1e-4
 _REGRESSORS = ("LinearSVR", "NuSVR", "SGDRegressor", "SVR")
-_LOGITS = ("GaussianClassifier", "LinearDiscriminantAnalysis", "LogisticRegression", "QuadraticDiscriminantAnalysis")
+_LOGITS = (
+    "GaussianClassifier",
+    "LinearDiscriminantAnalysis",
+    "LogisticRegression",
+    "QuadraticDiscriminantAnalysis",
+)
 
 
-def export_onnx(
-    model: Any, path: str | os.PathLike[str], *, X: Any = None, dtype: str = "float64"
-) -> None:
+def export_onnx(model: Any, path: str | os.PathLike[str], *, X: Any = None, dtype: str = "float64") -> None:
     """Write a fitted model as an ONNX file, after comparing it with onnxruntime.
 
-    The input is called "X". The outputs of a classifier are "label", "scores" (as ``decision_function``) and, for
-    logistic and Gaussian models, "probabilities"; those of ``OneClassSVM`` "label" and "scores"; that of a regressor
-    "prediction".
+    The input is called "X". The outputs of a classifier are "label", "scores" (as ``decision_function``) and,
+    for logistic and Gaussian models, "probabilities"; those of ``OneClassSVM`` "label" and "scores"; that of a
+    regressor "prediction".
 
     Parameters
     ----------
@@ -46,7 +49,8 @@ def export_onnx(
     Raises
     ------
     ModelFileError
-        If ONNX cannot express the model, or if onnxruntime does not give its predictions; then nothing is written.
+        If ONNX cannot express the model, or if onnxruntime does not give its predictions; then nothing is
+        written.
     ImportError
         If the extra ``onnx`` is not installed.
     """
@@ -97,13 +101,12 @@ def export_onnx(
 def _scaled(graph: Graph, step: Any, value: str) -> str:
     if type(step).__name__ != "StandardScaler":
         raise ModelFileError(
-            f"export to ONNX knows StandardScaler before a model, not {type(step).__name__}: transform the data "
-            "first and export the rest of the pipeline"
+            f"export to ONNX knows StandardScaler before a model, not {type(step).__name__}: transform the "
+            "data first and export the rest of the pipeline"
         )
     if step.mean_ is not None and step.with_mean:
         value = graph.add("Sub", value, step.mean_)
-    # As a matrix: a single number would be fused into the next product, in single precision.
-    return graph.add("Div", value, step.scale_[None]) if step.scale_ is not None else value
+    return graph.add("Div", value, step.scale_) if step.scale_ is not None else value
 
 
 def _model(graph: Graph, model: Any, X: str) -> list[str]:
@@ -118,13 +121,15 @@ def _model(graph: Graph, model: Any, X: str) -> list[str]:
         graph.add("Gather", np.array([-1, 1]), inside, output="label")
         return ["label", "scores"]
     if not hasattr(model, "classes_") or getattr(model, "multilabel_", False):
-        raise ModelFileError(f"export to ONNX does not know {name}" + " with several labels" * hasattr(model, "classes_"))
+        raise ModelFileError(
+            f"export to ONNX does not know {name}" + " with several labels" * hasattr(model, "classes_")
+        )
     columns = _columns(graph, model, X)
     coding = model._coding
     two = coding.n_classes == 2
     if two:
         if coding.joint:
-            columns = graph.add("MatMul", columns, np.array([[-1.0], [1.0]]))
+            columns = graph.product(columns, np.array([[-1.0], [1.0]]))
         graph.add("Squeeze", columns, np.array([1]), output="scores")
         number = graph.add("Cast", graph.add("GreaterOrEqual", "scores", 0.0), to=7)
     else:
@@ -145,17 +150,19 @@ def _model(graph: Graph, model: Any, X: str) -> list[str]:
 def _columns(graph: Graph, model: Any, X: str) -> str:
     """Add the score columns."""
     if hasattr(model, "dual_coef_"):
-        dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
+        dual = (
+            model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
+        )
         weights = model._pair_columns(dual) if getattr(model, "_by_pairs", False) else dual.T
         precomputed = getattr(model.kernel_, "precomputed", False)
         vectors = model.support_ if precomputed else model.support_vectors_
         values = kernel_values(graph, model.kernel_, X, vectors)
-        return graph.add("Add", graph.add("MatMul", values, weights), np.asarray(model.intercept_))
+        return graph.add("Add", graph.product(values, weights), np.asarray(model.intercept_))
     if hasattr(model, "coef_"):
         coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.asarray(model.coef_)
         intercept = np.zeros(np.atleast_2d(coef).shape[0]) + np.asarray(model.intercept_, dtype=np.float64)
-        return graph.add("Add", graph.add("MatMul", X, np.atleast_2d(coef).T.astype(np.float64)), intercept)
-    if np.ndim(getattr(model, "whitening_", None)) == 3:
+        return graph.add("Add", graph.product(X, np.atleast_2d(coef).T.astype(np.float64)), intercept)
+    if np.ndim(getattr(model, "whitening_", 0)) == 3:
         return _quadratic(graph, model, X)
     raise ModelFileError(f"export to ONNX does not know {type(model).__name__} with these parameters")
 
@@ -164,7 +171,7 @@ def _quadratic(graph: Graph, model: Any, X: str) -> str:
     """Add logarithms of the joint densities of Gaussian classes, each with its own covariance."""
     parts = []
     for mean, whitening in zip(model.means_, model.whitening_, strict=True):
-        Z = graph.add("MatMul", graph.add("Sub", X, mean), np.asarray(whitening))
+        Z = graph.product(graph.add("Sub", X, mean), np.asarray(whitening))
         parts.append(graph.sum(graph.add("Mul", Z, Z), 1, keep=True))
     square = graph.add("Concat", *parts, axis=1)
     # The scores of QuadraticDiscriminantAnalysis are scikit-learn's, without what all classes share.
@@ -172,22 +179,22 @@ def _quadratic(graph: Graph, model: Any, X: str) -> str:
     shift = model.means_.shape[1] * np.log(2 * np.pi) if shared else 0.0
     constant = np.log(model.priors_.astype(np.float64)) - 0.5 * (np.asarray(model.log_det_) + shift)
     joint = graph.add("Add", graph.add("Mul", square, -0.5), constant)
-    return graph.add("MatMul", joint, np.array([[-1.0], [1.0]])) if len(parts) == 2 else joint
+    return graph.product(joint, np.array([[-1.0], [1.0]])) if len(parts) == 2 else joint
 
 
 def _votes(graph: Graph, coding: Any, columns: str) -> None:
     """Add the votes of pairs of classes, equal ones separated by the bounded sum of their scores."""
     codes = coding.codes.T.astype(np.float64)
     given = graph.add("Cast", graph.add("GreaterOrEqual", columns, 0.0), to=11)
-    votes = graph.add("Add", graph.add("MatMul", given, codes), (codes < 0).sum(axis=0).astype(np.float64))
-    total = graph.add("MatMul", columns, codes)
+    votes = graph.add("Add", graph.product(given, codes), (codes < 0).sum(axis=0).astype(np.float64))
+    total = graph.product(columns, codes)
     bound = graph.add("Mul", graph.add("Add", graph.add("Abs", total), 1.0), 3.0)
     graph.add("Add", votes, graph.add("Div", total, bound), output="scores")
 
 
 def _probabilities(graph: Graph, two: bool, joint: bool, columns: str) -> None:
     if two:
-        both = graph.add("MatMul", columns, np.array([[-1.0, 1.0]]))
+        both = graph.product(columns, np.array([[-1.0, 1.0]]))
         graph.add("Sigmoid", both, output="probabilities")
     elif joint:
         graph.add("Softmax", columns, axis=1, output="probabilities")
@@ -202,7 +209,12 @@ def _described(model: Any, output: str) -> tuple[int, list[Any]]:
 
     if output == "label":
         kind = np.asarray(getattr(model, "classes_", np.array([0]))).dtype.kind
-        types = {"i": TensorProto.INT64, "u": TensorProto.INT64, "f": TensorProto.DOUBLE, "b": TensorProto.BOOL}
+        types = {
+            "i": TensorProto.INT64,
+            "u": TensorProto.INT64,
+            "f": TensorProto.DOUBLE,
+            "b": TensorProto.BOOL,
+        }
         return types.get(kind, TensorProto.STRING), ["samples"]
     several = len(getattr(model, "classes_", ()))
     wide = output == "probabilities" or (output == "scores" and several > 2)
@@ -242,17 +254,19 @@ def _compare(model: Any, final: Any, samples: Array, found: dict[str, Array]) ->
         off = np.abs(ours - theirs).max(initial=0.0)
         if ours.shape != theirs.shape or not off <= bound:
             raise ModelFileError(
-                f"{type(final).__name__}: onnxruntime's {output} differ by {off:.3g} from the model's, and {bound:.3g} is "
-                "allowed; nothing was written. Scale the data, or report this model"
+                f"{type(final).__name__}: onnxruntime's {output} differ by {off:.3g} from the model's, and "
+                f"{bound:.3g} is allowed; nothing was written. Scale the data, or report this model"
             )
         if output == "scores":
             ranked = np.sort(ours, axis=1) if ours.ndim == 2 else np.stack([-ours, ours], axis=1) / 2
             margin = np.abs(ranked[:, -1] - ranked[:, -2])
             margin[margin <= 2 * bound] = 0.0  # either label is right there
     if "label" in found:
-        wrong = np.flatnonzero((np.asarray(model.predict(samples)).astype(str) != found["label"].astype(str)) & (margin > 0))
+        wrong = np.flatnonzero(
+            (np.asarray(model.predict(samples)).astype(str) != found["label"].astype(str)) & (margin > 0)
+        )
         if wrong.size:
             raise ModelFileError(
-                f"{type(final).__name__}: onnxruntime labels {wrong.size} of {len(samples)} samples differently, the first "
-                f"{found['label'][wrong[0]]!r}; nothing was written. Report this model"
+                f"{type(final).__name__}: onnxruntime labels {wrong.size} of {len(samples)} samples differently, "
+                f"the first {found['label'][wrong[0]]!r}; nothing was written. Report this model"
             )

@@ -81,7 +81,9 @@ class Header:
         line, words = self._words(key, 1)
         number = int(words[0]) if _WHOLE.fullmatch(words[0]) else None
         if number is None or not least <= number <= most:
-            raise self.error(line, f"{key} must be a whole number from {least:,} to {most:,}, not {_shown(words[0])}")
+            raise self.error(
+                line, f"{key} must be a whole number from {least:,} to {most:,}, not {_shown(words[0])}"
+            )
         return number
 
     def wholes(self, key: str, count: int, least: int = -(2**31), most: int = 2**31 - 1) -> list[int]:
@@ -123,8 +125,8 @@ def whole_labels(classes: Any, kind: str) -> list[int]:
     small = labels.dtype.kind in "iufb" and bool(np.all(np.abs(labels.astype(np.float64)) < 2**31))
     if not small or np.any(labels.astype(np.float64) % 1):
         raise ModelFileError(
-            f"{kind} model files know labels that are whole numbers only, not {labels.ravel()[0]!r}: fit the model "
-            "with numbers, for example sklearn.preprocessing.LabelEncoder().fit_transform(y)"
+            f"{kind} model files know labels that are whole numbers only, not {labels.ravel()[0]!r}: fit the "
+            "model with numbers, for example sklearn.preprocessing.LabelEncoder().fit_transform(y)"
         )
     return [int(label) for label in labels]
 
@@ -137,8 +139,8 @@ def last_step(model: Any, kind: str) -> Any:
         if len(model.steps) > 1:
             names = ", ".join(type(step).__name__ for _, step in model.steps[:-1])
             raise ModelFileError(
-                f"{kind} model files cannot hold the steps before the model ({names}): transform the data first "
-                "and export the last step, or export to ONNX"
+                f"{kind} model files cannot hold the steps before the model ({names}): transform the data "
+                "first and export the last step, or export to ONNX"
             )
         model = model.steps[-1][1]
     check_is_fitted(model)
