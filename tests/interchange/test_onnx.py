@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import separatrix as sx
+from separatrix.data.files import read
 from separatrix.kernels import RBF, AnovaRBF, Laplacian, Linear, Polynomial, Spectrum
 from separatrix.persistence import ModelFileError, _onnx
 from separatrix.persistence.interchange import export_onnx
@@ -83,6 +85,26 @@ def test_labels_of_any_kind_and_single_precision_input(iris, tmp_path):
     assert np.mean(found["label"] == model.predict(X)) > 0.99
     export_onnx(sx.LogisticRegression().fit(X, y == 1), tmp_path / "b.onnx", X=X)
     np.testing.assert_array_equal(outputs(tmp_path / "b.onnx", X)["label"], y == 1)
+
+
+def test_models_of_the_command_line(root, tmp_path):
+    from separatrix.cli import main
+
+    file = root / "tests" / "data" / "iris.csv"
+    assert main(["fit", str(file), "--model", "svc", "--save", str(tmp_path / "m.sx"), "--quiet"]) == 0
+    assert main(["convert", str(tmp_path / "m.sx"), str(tmp_path / "m.onnx")]) == 0
+    X, _, y = read(file, target=file.read_text().splitlines()[0].split(",")[-1])
+    assert np.mean(outputs(tmp_path / "m.onnx", X)["label"] == y) > 0.9
+
+
+def test_missing_values(iris, tmp_path):
+    X, y = iris
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    model = make_pipeline(SimpleImputer(), StandardScaler(), sx.LogisticRegression()).fit(holes, y)
+    export_onnx(model, tmp_path / "m.onnx", X=holes)
+    found = outputs(tmp_path / "m.onnx", holes)
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(holes), atol=1e-12)
 
 
 def test_one_feature(tmp_path):

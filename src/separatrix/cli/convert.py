@@ -31,7 +31,7 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Convert a model between .sx files, LIBSVM's and LIBLINEAR's model files, and to ONNX.
+    """Convert a model between .sx, LIBSVM's and LIBLINEAR's files, and to ONNX.
 
     What is read is told by its content, what is written by the name: .sx, .onnx, or .model, which is LIBSVM's
     format for kernel machines and LIBLINEAR's for linear models.

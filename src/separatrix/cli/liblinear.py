@@ -36,7 +36,7 @@ def register(app: typer.Typer, **settings: Any) -> None:
         app.command(name, context_settings=dict(_RAW), **settings)(function)
 
 
-def train(words: Words = None) -> None:
+def train(context: typer.Context, words: Words = None) -> None:
     """Train a linear model as LIBLINEAR's train does, with its flags and its model file.
 
     \b
@@ -54,11 +54,14 @@ def train(words: Words = None) -> None:
       separatrix liblinear-train -s 0 -c 10 -B 1 heart_scale
       separatrix liblinear-train -s 5 -v 5 heart_scale
     """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
     with user_errors("interrupted before there was a model"):
         _train(words or [])
 
 
-def predict(words: Words = None) -> None:
+def predict(context: typer.Context, words: Words = None) -> None:
     """Predict as LIBLINEAR's predict does, from its model files.
 
     \b
@@ -70,6 +73,9 @@ def predict(words: Words = None) -> None:
     Examples:
       separatrix liblinear-predict heart_test heart_scale.model predictions
     """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
     with user_errors("interrupted"):
         _predict(words or [])
 

@@ -24,7 +24,7 @@ def register(app: typer.Typer, **settings: Any) -> None:
         app.command(name, context_settings=dict(_RAW), **settings)(function)
 
 
-def svm_train(words: Words = None) -> None:
+def svm_train(context: typer.Context, words: Words = None) -> None:
     """Train a kernel machine as LIBSVM's svm-train does, with its flags and its model file.
 
     \b
@@ -42,11 +42,14 @@ def svm_train(words: Words = None) -> None:
       separatrix svm-train -c 10 -g 0.1 heart_scale
       separatrix svm-train -s 3 -t 0 -p 0.1 -v 5 housing_scale
     """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
     with user_errors("interrupted before there was a model"):
         _train(words or [])
 
 
-def svm_predict(words: Words = None) -> None:
+def svm_predict(context: typer.Context, words: Words = None) -> None:
     """Predict as LIBSVM's svm-predict does, from its model files.
 
     \b
@@ -58,11 +61,14 @@ def svm_predict(words: Words = None) -> None:
     Examples:
       separatrix svm-predict heart_test heart_scale.model predictions
     """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
     with user_errors("interrupted"):
         _predict(words or [])
 
 
-def svm_scale(words: Words = None) -> None:
+def svm_scale(context: typer.Context, words: Words = None) -> None:
     """Scale features to a range as LIBSVM's svm-scale does, and print the data.
 
     \b
@@ -77,6 +83,9 @@ def svm_scale(words: Words = None) -> None:
       separatrix svm-scale -s range train > train.scale
       separatrix svm-scale -r range test > test.scale
     """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
     with user_errors("interrupted"):
         from separatrix.cli.scale import run
 
@@ -88,7 +97,8 @@ def _train(words: list[str]) -> None:
 
     kinds: dict[str, Any] = {
         "s": choice(*range(5)), "t": choice(*range(5)), "d": int, "g": number, "r": number, "c": number,
-        "n": number, "p": number, "m": number, "e": number, "h": choice(0, 1), "b": choice(0, 1), "v": int, "q": None,
+        "n": number, "p": number, "m": number, "e": number, "h": choice(0, 1), "b": choice(0, 1), "v": int,
+        "q": None,
     }  # fmt: skip
     flags = parse_flags("svm-train", words, kinds, {}, (1, 2), weights=True)
     given = flags.values

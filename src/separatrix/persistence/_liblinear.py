@@ -223,7 +223,8 @@ def import_liblinear(path: str | os.PathLike[str]) -> Any:
     """Read a LIBLINEAR model file as a fitted model.
 
     The model is a ``LogisticRegression`` (several classes one-vs-rest, as LIBLINEAR learns them),
-    ``LinearSVC`` or ``LinearSVR``. What the file does not say (``C``, ``epsilon``) has its default in the parameters.
+    ``LinearSVC`` or ``LinearSVR``. What the file does not say (``C``, ``epsilon``) has its default in the
+    parameters.
 
     Parameters
     ----------

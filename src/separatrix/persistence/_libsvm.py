@@ -1,9 +1,10 @@
 r"""LIBSVM's model files: ``svm-train`` writes them, ``svm-predict`` reads them.
 
 A file holds ``f(x) = Σ_j coef_j k(x_j, x) − rho`` for each pair of classes, in the order of its line
-``label``; a positive score votes for the first of a pair. Here scores of two classes are positive for the second of the
-sorted classes, and those of several for the first of each pair (as in scikit-learn), so for two classes both
-``coef`` and ``rho`` change sign, and classes that a file does not list in ascending order change places.
+``label``; a positive score votes for the first of a pair. Here scores of two classes are positive for the
+second of the sorted classes, and those of several for the first of each pair (as in scikit-learn), so for two
+classes both ``coef`` and ``rho`` change sign, and classes that a file does not list in ascending order change
+places.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,14 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, X: Any = None, dtyp
     """Write a fitted model as an ONNX file, after comparing it with onnxruntime.
 
     The input is called "X". The outputs of a classifier are "label", "scores" (as ``decision_function``) and,
-    for logistic and Gaussian models, "probabilities"; those of ``OneClassSVM`` "label" and "scores"; that of a
-    regressor "prediction".
+    for logistic and Gaussian models, "probabilities"; those of ``OneClassSVM`` "label" and "scores"; that of
+    a regressor "prediction".
 
     Parameters
     ----------
     model : estimator
         A linear, Gaussian or kernel model (kernels on vectors, but for Bessel functions and callables), or a
-        ``Pipeline`` of ``StandardScaler`` and one of these.
+        ``Pipeline`` of ``SimpleImputer``, ``StandardScaler`` and one of these.
     path : str or path
         The file, by custom ending in ``.onnx``.
     X : array-like of shape (n, n_features), optional
@@ -93,16 +94,23 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, X: Any = None, dtyp
     samples = _samples(steps) if X is None else np.asarray(X)
     samples = np.ascontiguousarray(samples.astype(dtype))
     found = dict(zip(outputs, session.run(outputs, {"X": samples}), strict=True))
-    _compare(model, final, samples.astype(np.float64), found)
+    with warnings.catch_warnings():
+        # A model that knows names of features takes nameless samples in their order.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        _compare(model, final, samples.astype(np.float64), found)
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
 
 
 def _scaled(graph: Graph, step: Any, value: str) -> str:
-    if type(step).__name__ != "StandardScaler":
+    name = type(step).__name__
+    if name == "SimpleImputer" and step.statistics_.dtype.kind == "f" and not step.add_indicator:
+        if not np.isnan(step.statistics_).any():
+            return graph.add("Where", graph.add("IsNaN", value), step.statistics_, value)
+    if name != "StandardScaler":
         raise ModelFileError(
-            f"export to ONNX knows StandardScaler before a model, not {type(step).__name__}: transform the "
-            "data first and export the rest of the pipeline"
+            f"export to ONNX knows StandardScaler and SimpleImputer of numbers before a model, not {name}: "
+            "transform the data first and export the rest of the pipeline"
         )
     if step.mean_ is not None and step.with_mean:
         value = graph.add("Sub", value, step.mean_)
@@ -235,7 +243,8 @@ def _samples(steps: list[Any]) -> Array:
             samples = rows + 0.3 * rows.std(axis=0) * samples
             break
     for step in reversed(steps[:-1]):
-        samples = step.inverse_transform(samples)
+        if hasattr(step, "scale_"):
+            samples = step.inverse_transform(samples)
     return np.asarray(samples)
 
 
@@ -267,6 +276,6 @@ def _compare(model: Any, final: Any, samples: Array, found: dict[str, Array]) ->
         )
         if wrong.size:
             raise ModelFileError(
-                f"{type(final).__name__}: onnxruntime labels {wrong.size} of {len(samples)} samples differently, "
-                f"the first {found['label'][wrong[0]]!r}; nothing was written. Report this model"
+                f"{type(final).__name__}: onnxruntime labels {wrong.size} of {len(samples)} samples "
+                f"differently, the first {found['label'][wrong[0]]!r}; nothing was written. Report this model"
             )
