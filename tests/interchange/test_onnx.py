@@ -97,6 +97,17 @@ def test_models_of_the_command_line(root, tmp_path):
     assert np.mean(outputs(tmp_path / "m.onnx", X)["label"] == y) > 0.9
 
 
+@pytest.mark.parametrize("cls", [sx.SVC, sx.NuSVC, sx.LinearSVC])
+def test_calibrated_probabilities_of_two_classes(cls, heart, iris, tmp_path):
+    X, y = heart
+    model = cls(probability=True).fit(X, y)
+    export_onnx(model, tmp_path / "m.onnx")
+    found = outputs(tmp_path / "m.onnx", X)["probabilities"]
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
+    export_onnx(cls(probability=True).fit(*iris), tmp_path / "m.onnx")
+    assert set(outputs(tmp_path / "m.onnx", iris[0])) == {"label", "scores"}
+
+
 def test_missing_values(iris, tmp_path):
     X, y = iris
     holes = X.copy()

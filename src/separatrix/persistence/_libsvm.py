@@ -54,6 +54,8 @@ _FIELDS = (
 _IMPORTED = "read from a {} model file, which keeps neither objective nor proof"
 #: Support vectors up to which the margin's width is computed, at the cost of all pairs' kernel values.
 _MARGIN_SUPPORT = 5000
+#: Support vectors that are written at a time.
+_BLOCK_ROWS = 1024
 _MOST_CLASSES, _LARGEST_INDEX = 100_000, 2**31 - 1
 
 
@@ -145,16 +147,18 @@ def _spaced(values: Array) -> str:
 
 def _lines(coef: Array, vectors: Any) -> Any:
     """Yield one line per support vector: its coefficients, then index:value."""
-    for j in range(coef.shape[1]):
-        head = _spaced(coef[:, j])
-        if vectors.ndim == 1:
-            yield f"{head} 0:{int(vectors[j]) + 1} \n"
-            continue
-        row = sparse.csr_array(vectors[[j]])
-        row.eliminate_zeros()
-        row.sort_indices()
-        pairs = zip(row.indices.tolist(), row.data.astype(np.float64).tolist(), strict=True)
-        yield f"{head} {' '.join(f'{index + 1}:{value!r}' for index, value in pairs)} \n"
+    heads = (_spaced(column) for column in coef.T)
+    if vectors.ndim == 1:
+        yield from (f"{head} 0:{number + 1} \n" for head, number in zip(heads, vectors.tolist(), strict=True))
+        return
+    for begin in range(0, vectors.shape[0], _BLOCK_ROWS):
+        block = sparse.csr_array(vectors[begin : begin + _BLOCK_ROWS], copy=True)
+        block.eliminate_zeros()
+        block.sort_indices()
+        columns, values = (block.indices + 1).tolist(), block.data.astype(np.float64).tolist()
+        for first, end in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
+            pairs = zip(columns[first:end], values[first:end], strict=True)
+            yield f"{next(heads)} {' '.join(f'{index}:{value!r}' for index, value in pairs)} \n"
 
 
 def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:

@@ -19,6 +19,8 @@ Array = NDArray[Any]
 _OPSET, _IR = 17, 8
 #: Samples of the comparison, and how far scores may differ relative to their size: double, single precision.
 _ROWS, _EXACT, _SINGLE = 128, 1e-9, 1e-4
+#: Part of a calibrated probability that breaks ties in favour of the decision.
+_TIE = 1e-6
 _REGRESSORS = ("LinearSVR", "NuSVR", "SGDRegressor", "SVR")
 _LOGITS = (
     "GaussianClassifier",
@@ -32,8 +34,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, X: Any = None, dtyp
     """Write a fitted model as an ONNX file, after comparing it with onnxruntime.
 
     The input is called "X". The outputs of a classifier are "label", "scores" (as ``decision_function``) and,
-    for logistic and Gaussian models, "probabilities"; those of ``OneClassSVM`` "label" and "scores"; that of
-    a regressor "prediction".
+    for logistic, Gaussian and two-class calibrated models, "probabilities"; those of ``OneClassSVM`` "label"
+    and "scores"; that of a regressor "prediction".
 
     Parameters
     ----------
@@ -150,7 +152,10 @@ def _model(graph: Graph, model: Any, X: str) -> list[str]:
     graph.add("Gather", classes.astype(str) if classes.dtype.kind == "O" else classes, number, output="label")
     logits = name in _LOGITS or (name == "SGDClassifier" and model.loss == "log_loss")
     if not logits:
-        return ["label", "scores"]
+        if not two or np.size(getattr(model, "probA_", ())) == 0:
+            return ["label", "scores"]
+        _calibrated(graph, model, columns)
+        return ["label", "scores", "probabilities"]
     _probabilities(graph, two, name != "SGDClassifier" and coding.joint, columns)
     return ["label", "scores", "probabilities"]
 
@@ -209,6 +214,20 @@ def _probabilities(graph: Graph, two: bool, joint: bool, columns: str) -> None:
     else:
         each = graph.add("Sigmoid", columns)
         graph.add("Div", each, graph.sum(each, 1, keep=True), output="probabilities")
+
+
+def _calibrated(graph: Graph, model: Any, columns: str) -> None:
+    """Add the sigmoid of a machine of two classes, moved until the decision has the larger probability."""
+    A, B = float(model.probA_[0]), float(model.probB_[0])
+    if hasattr(model, "dual_coef_"):  # scikit-learn's sigmoid of a kernel machine is that of the first class
+        B = -B
+    p = graph.add("Sigmoid", graph.add("Add", graph.add("Mul", columns, -A), -B))
+    chosen = graph.add("GreaterOrEqual", columns, 0.0)
+    nearest = graph.add("Where", chosen, graph.add("Max", p, 0.5), graph.add("Min", p, 0.5))
+    own = graph.add("Add", p, graph.add("Cast", chosen, to=11))
+    tie = graph.add("Mul", own, 0.5 * _TIE)
+    second = graph.add("Add", graph.add("Mul", nearest, 1.0 - _TIE), tie)
+    graph.add("Concat", graph.add("Sub", 1.0, second), second, axis=1, output="probabilities")
 
 
 def _described(model: Any, output: str) -> tuple[int, list[Any]]:
