@@ -1,5 +1,7 @@
 """LIBSVM's model files: round trips, its own programs, damage."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -227,6 +229,20 @@ def test_missing_file_and_folder(tmp_path):
         import_libsvm(tmp_path / "none")
     with pytest.raises(ModelFileError, match="not a regular file"):
         import_libsvm(tmp_path)
+
+
+def test_a_large_index_needs_no_memory(tmp_path):
+    path = tmp_path / "m"
+    path.write_text(GOOD.replace("3:1", "2147483647:1"))
+    narrow = tmp_path / "n"
+    narrow.write_text(GOOD)
+    tracemalloc.start()
+    model = import_libsvm(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.n_features_in_ == 2147483647
+    assert peak < 5e6
+    np.testing.assert_allclose(model.margin_width_, import_libsvm(narrow).margin_width_)
 
 
 @settings(max_examples=150)

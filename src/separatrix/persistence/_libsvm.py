@@ -10,6 +10,7 @@ places.
 from __future__ import annotations
 
 import os
+from copy import copy
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -363,8 +364,15 @@ def _measure(model: Any) -> None:
     vectors = model.support_vectors_
     model.margin_width_ = np.full(model.intercept_.shape, np.nan)
     if 0 < vectors.shape[0] <= _MARGIN_SUPPORT:
+        twin = copy(model)
+        if sparse.issparse(vectors):
+            # Features that no vector has change nothing, and an index may be as large as it likes.
+            used, places = np.unique(vectors.indices, return_inverse=True)
+            shape = (vectors.shape[0], max(1, used.size))
+            vectors = sparse.csr_array((vectors.data, places, vectors.indptr), shape=shape)
+            twin.support_vectors_ = vectors
         dual = model._dual()
         columns = model._pair_columns(dual) if model._by_pairs else dual.T
-        sums = model._score_columns(vectors) - model.intercept_
+        sums = twin._score_columns(vectors) - model.intercept_
         norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", columns, sums), 0.0))
         model.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
