@@ -29,7 +29,14 @@ GROUPS = {
         "neighbors.md",
         "sgd.md",
     ),
-    "Tools": ("plots.md", "traces.md", "certificate.md", "coming-from.md", "command-line.md"),
+    "Tools": (
+        "plots.md",
+        "traces.md",
+        "certificate.md",
+        "coming-from.md",
+        "interchange.md",
+        "command-line.md",
+    ),
     "Reference": (),
     "Development": ("architecture.md", "contributing.md", "changelog.md"),
 }

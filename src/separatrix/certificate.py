@@ -20,6 +20,7 @@ STATUSES = (
     "separable",
     "inseparable",
     "nonconvex",
+    "imported",
 )
 
 
@@ -35,7 +36,8 @@ class Certificate:
     ----------
     status : str
         Why the fit stopped: "converged", "max_iter", "max_time", "interrupted", or a verdict that
-        ended it: "separable", "inseparable", "nonconvex".
+        ended it: "separable", "inseparable", "nonconvex". "imported": read from another library's
+        file, which keeps no proof.
     message : str
         The same in words, with what to change if the tolerance was not reached.
     iterations : int

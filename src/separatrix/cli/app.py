@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from separatrix.cli import convert, liblinear, libsvm
 from separatrix.cli import options as o
 from separatrix.cli.families import families
 from separatrix.cli.overview import CODES, available, overview
@@ -421,6 +422,10 @@ def info(model: o.ModelFile, json: o.AsJson = False) -> None:
         from separatrix.cli.info import run
 
         run(model, as_json=json)
+
+
+for _part in (convert, libsvm, liblinear):
+    _part.register(app, epilog=CODES)
 
 
 @_command("bench")

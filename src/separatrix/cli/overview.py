@@ -15,6 +15,12 @@ COMMANDS = {
     "trace": "Show every step of a fit: what it saw, and what it did.",
     "separability": "Tell whether a hyperplane separates the classes, with a proof.",
     "info": "Show what a model file holds.",
+    "convert": "Convert a model between .sx, LIBSVM's and LIBLINEAR's files, and to ONNX.",
+    "svm-train": "Train a kernel machine as LIBSVM's svm-train does, with its flags and its model file.",
+    "svm-predict": "Predict as LIBSVM's svm-predict does, from its model files.",
+    "svm-scale": "Scale features to a range as LIBSVM's svm-scale does, and print the data.",
+    "liblinear-train": "Train a linear model as LIBLINEAR's train does, with its flags and its model file.",
+    "liblinear-predict": "Predict as LIBLINEAR's predict does, from its model files.",
     "bench": "Run the benchmarks of a source checkout.",
 }
 

@@ -156,3 +156,8 @@ def _parse(text: bytes) -> tuple[Lines, int, str]:
     rows, stored, *rest, error, place = _hot.parse_svmlight(raw, labels, ends, indices, values)
     word = text[place : place + 60].split()[0].decode("utf-8", "replace") if error else ""
     return Lines(labels[:rows], ends[:rows], indices[:stored], values[:stored], *rest), error, word
+
+
+def parse_text(name: str, text: bytes, first: int = 1) -> Lines:
+    """Parse whole lines that are in memory; `first` is the number of the first one in messages."""
+    return next(_parse_all(name, [text], first))

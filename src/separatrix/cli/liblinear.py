@@ -1,0 +1,185 @@
+"""``separatrix liblinear-train`` and ``liblinear-predict``: LIBLINEAR's flags, files and output."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from separatrix.cli.screen import CommandError, user_errors
+
+_RAW = {"help_option_names": ["--help"], "ignore_unknown_options": True}
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[OPTIONS]... FILES...", help="As LIBLINEAR's.", show_default=False),
+]
+#: Numbers of LIBLINEAR's solvers.
+_SOLVERS = {
+    0: "L2R_LR", 1: "L2R_L2LOSS_SVC_DUAL", 2: "L2R_L2LOSS_SVC", 3: "L2R_L1LOSS_SVC_DUAL", 4: "MCSVM_CS",
+    5: "L1R_L2LOSS_SVC", 6: "L1R_LR", 7: "L2R_LR_DUAL", 11: "L2R_L2LOSS_SVR", 12: "L2R_L2LOSS_SVR_DUAL",
+    13: "L2R_L1LOSS_SVR_DUAL",
+}  # fmt: skip
+_REFUSED = {
+    "C": "choose C with 'separatrix tune', or with -v for several values of -c",
+    "n": "it belongs to the one-class SVM (-s 21); 'separatrix svm-train -s 2' trains one",
+    "M": "several classes are learnt one-vs-rest (or jointly with -s 4)",
+    "m": "the number of threads is chosen by itself",
+}
+#: Relative duality gap to which models are trained, unless -e asks for less.
+_TOL = 1e-4
+
+
+def register(app: typer.Typer, **settings: Any) -> None:
+    """Add the commands to the program; `settings` go to ``app.command``."""
+    for name, function in (("liblinear-train", train), ("liblinear-predict", predict)):
+        app.command(name, context_settings=dict(_RAW), **settings)(function)
+
+
+def train(context: typer.Context, words: Words = None) -> None:
+    """Train a linear model as LIBLINEAR's train does, with its flags and its model file.
+
+    \b
+    separatrix liblinear-train [options] training_set_file [model_file]
+      -s 0..7,11..13  L2 logistic (0, 7), L2 squared hinge (1, 2), L2 hinge (3), Crammer-Singer (4),
+                      L1 squared hinge (5), L1 logistic (6), SVR (11, 12 squared, 13) (1)
+      -c cost (1)     -p epsilon of the tube (0.1)
+      -e tolerance    the duality gap is at most 0.0001, or this if it is less
+      -B bias         a constant feature of that value, if not negative (-1)
+      -R              its weight is not regularised; needs -B 1 (-s 0, 2, 5, 6, 11)
+      -wi weight of class i (1)  -v n  n-fold cross-validation, no model  -q quiet
+
+    \b
+    Examples:
+      separatrix liblinear-train -s 0 -c 10 -B 1 heart_scale
+      separatrix liblinear-train -s 5 -v 5 heart_scale
+    """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
+    with user_errors("interrupted before there was a model"):
+        _train(words or [])
+
+
+def predict(context: typer.Context, words: Words = None) -> None:
+    """Predict as LIBLINEAR's predict does, from its model files.
+
+    \b
+    separatrix liblinear-predict [options] test_file model_file output_file
+      -b 0|1     write probabilities, for logistic regression (0)
+      -q         quiet
+
+    \b
+    Examples:
+      separatrix liblinear-predict heart_test heart_scale.model predictions
+    """
+    if words == ["-h"]:
+        print(context.get_help())
+        return
+    with user_errors("interrupted"):
+        _predict(words or [])
+
+
+def _train(words: list[str]) -> None:
+    from separatrix.cli.flags import choice, number, parse_flags
+
+    kinds: dict[str, Any] = {
+        "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int,
+        "q": None,
+    }  # fmt: skip
+    flags = parse_flags("liblinear-train", words, kinds, _REFUSED, (1, 2), weights=True)
+    given = flags.values
+    kind, bias = given.get("s", 1), given.get("B", -1.0)
+    free = bool(given.get("R"))
+    if free and (bias != 1 or kind not in (0, 2, 5, 6, 11)):
+        raise CommandError("liblinear-train: -R needs -B 1 and -s 0, 2, 5, 6 or 11")
+
+    import numpy as np
+    from scipy import sparse
+
+    from separatrix.cli import samples as io
+    from separatrix.persistence._liblinear import LiblinearModel, as_liblinear
+
+    path = flags.files[0]
+    X, y = io.read_samples(path)
+    features, classes = X.shape[1], kind < 11
+    if classes:
+        y = io.whole_labels(y, path)
+    if bias >= 0 and not free:
+        X = sparse.csr_array(sparse.hstack([X, np.full((X.shape[0], 1), bias)]))
+    X = io.compact(X)
+    model = _model(kind, given, free, io.class_weights(flags.weights, np.unique(y)) if classes else None)
+    if "v" in given:
+
+        def make(rows: Any) -> Any:
+            from sklearn.base import clone
+
+            fold = clone(model).fit(X[rows], y[rows])
+            return lambda held: fold.predict(X[held])
+
+        io.cross_validate(make, y, given["v"], classes)
+        return
+    with io.fit_errors():
+        model.fit(X, y)
+    if not given.get("q"):
+        found = model.certificate_
+        print(f"optimization finished, #iter = {found.iterations}")
+        if found.primal is not None:
+            print(f"Objective value = {found.primal:g}")
+        print(
+            f"nSV = {int(np.count_nonzero(model.coef_))}"
+            if kind in (5, 6)
+            else f"{found.status}: {found.message}"
+        )
+    linear = as_liblinear(model)
+    coef, constant = linear.coef, linear.constant
+    if kind == 4 and coef.shape[0] == 1:  # the joint problem's columns sum up to 0
+        coef, constant = np.concatenate([coef, -coef]) / 2, np.concatenate([constant, -constant]) / 2
+    if bias >= 0 and not free:
+        constant = coef[:, features]
+    written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
+    written.write(flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
+
+
+def _model(kind: int, given: dict[str, Any], free: bool, weights: dict[int, float] | None) -> Any:
+    """Return the estimator of the same problem. The constant feature is one of the samples' columns."""
+    import separatrix
+
+    common = {"C": given.get("c", 1.0), "tol": min(given.get("e", _TOL), _TOL), "fit_intercept": free}
+    if kind >= 11:
+        loss = "epsilon_insensitive" if kind == 13 else "squared_epsilon_insensitive"
+        return separatrix.LinearSVR(
+            loss=loss, epsilon=given.get("p", 0.1), penalize_intercept=not free, **common
+        )
+    if kind in (0, 6, 7):
+        l1 = float(kind == 6)
+        return separatrix.LogisticRegression(multiclass="ovr", l1_ratio=l1, class_weight=weights, **common)
+    return separatrix.LinearSVC(
+        penalty="l1" if kind == 5 else "l2",
+        loss="hinge" if kind in (3, 4) else "squared_hinge",
+        multi_class="crammer_singer" if kind == 4 else "ovr",
+        penalize_intercept=not free,
+        class_weight=weights,
+        **common,
+    )
+
+
+def _predict(words: list[str]) -> None:
+    from separatrix.cli.flags import choice, parse_flags
+
+    flags = parse_flags("liblinear-predict", words, {"b": choice(0, 1), "q": None}, {}, (3, 3))
+    data, file, output = flags.files
+
+    from separatrix.cli import samples as io
+    from separatrix.persistence._liblinear import read_liblinear
+
+    model = read_liblinear(file)
+    if flags.values.get("b") and not model.probabilistic:
+        raise CommandError(f"{file}: probability output is only supported for logistic regression; use -b 0")
+    X, y = io.read_samples(data)
+    scores = model.scores(X)
+    predicted = model.decide(scores)
+    probabilities = model.probabilities(scores) if flags.values.get("b") else None
+    io.write_predictions(output, predicted, model.labels, probabilities)
+    if not flags.values.get("q"):
+        io.report(predicted, y, model.labels is not None, "")

@@ -1,0 +1,224 @@
+"""svm-train, svm-predict, svm-scale, liblinear-train, liblinear-predict and convert, as scripts call them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import separatrix as sx
+from separatrix.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments, code=0):
+        assert main([str(argument) for argument in arguments]) == code
+        return capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize("svm_type", range(5))
+@pytest.mark.parametrize("data", ["heart", "iris"])
+def test_svm_train_and_predict_as_libsvm(svm_type, data, request, tmp_path, write, program, run):
+    X, y = request.getfixturevalue(data)
+    file = write(X, y)
+    options = ["-s", svm_type, "-n", "0.4", "-c", "2", "-e", "1e-6", "-q"]
+    run("svm-train", *options, file, tmp_path / "ours")
+    program("svm-train", *options, file, tmp_path / "theirs")
+    said = {}
+    for maker in ("ours", "theirs"):
+        said[maker] = run("svm-predict", file, tmp_path / maker, tmp_path / f"{maker}.ours").out
+        said[maker + "+"] = program("svm-predict", file, tmp_path / maker, tmp_path / f"{maker}.theirs")
+    outputs = [np.loadtxt(tmp_path / f"{a}.{b}") for a in ("ours", "theirs") for b in ("ours", "theirs")]
+    for other in outputs[1:]:
+        if svm_type > 2:
+            np.testing.assert_allclose(other, outputs[0], atol=2e-4)
+        elif svm_type == 2:  # free support vectors lie on the boundary
+            assert np.mean(other == outputs[0]) > 0.97
+        else:
+            np.testing.assert_array_equal(other, outputs[0])
+    if svm_type < 2:
+        assert said["ours"] == said["theirs"] == said["ours+"] == said["theirs+"]
+        assert said["ours"].startswith("Accuracy = ")
+        assert said["ours"].endswith(f"/{len(y)}) (classification)\n")
+    assert said["theirs"].split("=")[0] == said["theirs+"].split("=")[0]
+
+
+def test_defaults_are_libsvms(heart, tmp_path, write, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = heart
+    write(X, y)
+    said = run("svm-train", "data.txt").out
+    assert "optimization finished, #iter = " in said
+    assert "Total nSV = " in said
+    model = Path("data.txt.model").read_text()
+    assert f"gamma {1 / 13!r}\n" in model
+    assert model.startswith("svm_type c_svc\nkernel_type rbf\n")
+
+
+def test_probabilities_weights_and_folds(heart, iris, tmp_path, write, program, run):
+    file = write(*iris)
+    run("svm-train", "-b", 1, "-q", file, tmp_path / "m")
+    run("svm-predict", "-b", 1, "-q", file, tmp_path / "m", tmp_path / "out")
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0] == "labels 1 2 3"
+    assert np.loadtxt(lines[1:]).shape == (150, 4)
+    assert "disabled in prediction" in run("svm-predict", file, tmp_path / "m", tmp_path / "out").out
+    said = run("svm-train", "-v", 5, file).out
+    assert said.startswith("Cross Validation Accuracy = 9")
+    assert said.endswith("%\n")
+    assert "Squared correlation coefficient = 0.9" in run("svm-train", "-s", 3, "-v", 5, file).out
+
+    heart_file = write(*heart, name="heart.txt")
+    assert "class label 7" in run("svm-train", "-w1", 5, "-w7", 2, "-q", heart_file, tmp_path / "m").err
+    program("svm-train", "-w1", 5, "-q", heart_file, tmp_path / "n")
+    said = run("svm-predict", heart_file, tmp_path / "m", tmp_path / "out").out
+    assert said == program("svm-predict", heart_file, tmp_path / "n", tmp_path / "other")
+    assert (tmp_path / "out").read_text() == (tmp_path / "other").read_text()
+
+
+def test_precomputed_kernel(heart, tmp_path, program, run):
+    X, y = heart
+    K = X @ X.T
+    file = tmp_path / "k.txt"
+    rows = [
+        " ".join([str(label), f"0:{i + 1}", *(f"{j + 1}:{v!r}" for j, v in enumerate(row))])
+        for i, (label, row) in enumerate(zip(y.tolist(), K.tolist(), strict=True))
+    ]
+    file.write_text("\n".join(rows) + "\n")
+    run("svm-train", "-t", 4, "-q", file, tmp_path / "m")
+    assert run("svm-predict", file, tmp_path / "m", tmp_path / "a").out == program(
+        "svm-predict", file, tmp_path / "m", tmp_path / "b"
+    )
+    assert (tmp_path / "a").read_text().split() == (tmp_path / "b").read_text().split()
+
+
+def test_samples_with_more_and_fewer_features(tmp_path, run, program):
+    (tmp_path / "train").write_text("1 1:1 2:2\n-1 1:-1\n1 1:2\n-1 2:-1\n")
+    (tmp_path / "test").write_text("1 1:1 5:3\n-1 1:-1\n")
+    (tmp_path / "narrow").write_text("1 1:1\n-1 1:-1\n")
+    for test in ("test", "narrow"):
+        for command, predict in (("svm-train", "svm-predict"), ("liblinear-train", "liblinear-predict")):
+            run(command, "-q", tmp_path / "train", tmp_path / "m")
+            run(predict, "-q", tmp_path / test, tmp_path / "m", tmp_path / "a")
+            program(predict, tmp_path / test, tmp_path / "m", tmp_path / "b")
+            assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+
+
+@pytest.mark.parametrize("solver", [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13])
+@pytest.mark.parametrize("bias", [-1, 2])
+@pytest.mark.parametrize("data", ["heart", "iris"])
+def test_liblinear_train_and_predict(solver, bias, data, request, tmp_path, write, program, run):
+    X, y = request.getfixturevalue(data)
+    file = write(X, y)
+    options = ["-s", solver, "-B", bias, "-e", 1e-7, "-c", 0.5, "-q"]
+    run("liblinear-train", *options, file, tmp_path / "ours")
+    program("liblinear-train", *options, file, tmp_path / "theirs")
+    weights = {
+        name: np.loadtxt((tmp_path / name).read_text().partition("\nw\n")[2].splitlines(), ndmin=2)
+        for name in ("ours", "theirs")
+    }
+    heads = {name: (tmp_path / name).read_text().partition("\nw\n")[0] for name in weights}
+    if solver < 11 and weights["ours"].shape[1] == 1:
+        turned = (
+            heads["ours"].split("label ")[1].split("\n")[0]
+            != heads["theirs"].split("label ")[1].split("\n")[0]
+        )
+        weights["theirs"] = -weights["theirs"] if turned else weights["theirs"]
+    if solver not in (4, 5):  # LIBLINEAR leaves these farther from their optimum
+        np.testing.assert_allclose(
+            weights["ours"], weights["theirs"], atol=0.02 * np.abs(weights["theirs"]).max()
+        )
+    if solver == 5:
+        columns = np.column_stack([X, np.full(len(y), bias)]) if bias > 0 else X
+        labels = [int(word) for word in heads["ours"].split("label ")[1].split("\n")[0].split()]
+        values = {}
+        for name, W in weights.items():
+            m = np.stack([np.where(y == labels[k], 1, -1) * (columns @ w) for k, w in enumerate(W.T)])
+            values[name] = np.abs(W).sum() + 0.5 * np.sum(np.maximum(0, 1 - m) ** 2)
+        assert values["ours"] <= values["theirs"] * (1 + 1e-9)
+    said = run("liblinear-predict", file, tmp_path / "ours", tmp_path / "a").out
+    assert said == program("liblinear-predict", file, tmp_path / "ours", tmp_path / "b")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "a"), np.loadtxt(tmp_path / "b"), rtol=1e-5)
+
+
+def test_liblinear_options(heart, iris, tmp_path, write, program, run):
+    file = write(*iris)
+    run("liblinear-train", "-s", 0, "-B", 1, "-R", "-q", file, tmp_path / "m")
+    run("liblinear-predict", "-b", 1, "-q", file, tmp_path / "m", tmp_path / "a")
+    program("liblinear-predict", "-b", 1, file, tmp_path / "m", tmp_path / "b")
+    ours, theirs = (np.loadtxt(tmp_path / name, skiprows=1) for name in "ab")
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    assert run("liblinear-train", "-v", 5, file).out.startswith("Cross Validation Accuracy = 9")
+
+
+@pytest.mark.parametrize("options", [[], ["-l", "0"], ["-y", "-2", "2"]])
+def test_svm_scale(options, heart, tmp_path, write, program, run):
+    X, y = heart
+    X = X[:, :5].copy()
+    X[:, 3] = 0.25  # says nothing, and is left out
+    train, test = write(X[:200], y[:200], "train"), write(X[200:] * 1.5, y[200:], "test")
+    ours = run("svm-scale", *options, "-s", tmp_path / "ours", train).out
+    assert ours == program("svm-scale", *options, "-s", tmp_path / "theirs", train)
+    assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text()
+    assert run("svm-scale", "-r", tmp_path / "theirs", test).out == program(
+        "svm-scale", "-r", tmp_path / "ours", test
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["svm-train"], "0 file names"),
+        (["svm-train", "-z", "1", "DATA"], "unknown option -z"),
+        (["svm-train", "-s", "9", "DATA"], "-s: '9' is not a value"),
+        (["svm-train", "-c"], "-c needs a value"),
+        (["svm-train", "-s", "3", "-b", "1", "DATA"], "-b 1 is not supported"),
+        (["svm-train", "-c", "-1", "DATA"], "'C' parameter"),
+        (["svm-train", "-v", "1", "DATA"], "n must be from 2"),
+        (["svm-train", "-s", "1", "-n", "2", "DATA"], "'nu' parameter"),
+        (["svm-predict", "DATA", "nowhere", "out"], "no such file"),
+        (["svm-predict", "DATA", "DATA", "out"], "line 1"),
+        (["svm-scale", "-s", "a", "-r", "b", "DATA"], "-r and -s"),
+        (["svm-scale", "-r", "DATA", "DATA"], "not a range file"),
+        (["liblinear-train", "-C", "DATA"], "-C is not supported"),
+        (["liblinear-train", "-s", "21", "DATA"], "-s: '21' is not"),
+        (["liblinear-train", "-R", "DATA"], "-R needs -B 1"),
+        (["liblinear-predict", "DATA", "DATA", "out"], "line 1"),
+        (["convert", "nowhere.sx", "a.model"], "no such file"),
+        (["convert", "DATA", "a.txt"], "must end in"),
+    ],
+)
+def test_refusals(words, message, heart, tmp_path, write, run):
+    file = write(*heart)
+    before = sorted(tmp_path.iterdir())
+    said = run(*(file if word == "DATA" else word for word in words), code=2)
+    assert said.out == ""
+    assert said.err.startswith("separatrix: error: ")
+    assert message in said.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_convert_there_and_back(heart, iris, tmp_path, run):
+    for model, (X, y) in ((sx.SVC(), heart), (sx.SVR(), iris), (sx.LogisticRegression(), heart)):
+        sx.save(model.fit(X, y), tmp_path / "a.sx")
+        assert type(model).__name__ in run("convert", tmp_path / "a.sx", tmp_path / "b.model").out
+        run("convert", tmp_path / "b.model", tmp_path / "c.sx")
+        np.testing.assert_array_equal(sx.load(tmp_path / "c.sx").predict(X), model.predict(X))
+        assert "read from a LIB" in run("info", tmp_path / "c.sx").out if hasattr(model, "classes_") else True
+
+
+def test_real_processes(heart, tmp_path, write):
+    """The program itself, with words in the order of LIBSVM's scripts."""
+    file = write(*heart)
+    program = str(Path(sys.executable).with_name("separatrix"))
+    for words, said in [
+        (["svm-train", "-s", "0", "-t", "2", "-h", "0", "-w-1", "2", str(file), "m"], "Total nSV"),
+        (["liblinear-train", "-B", "1", str(file), "l"], "optimization finished"),
+    ]:
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
