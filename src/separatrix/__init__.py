@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from separatrix.models.svr import NuSVR as NuSVR
     from separatrix.persistence import load as load
     from separatrix.persistence import save as save
+    from separatrix.persistence.interchange import export_liblinear as export_liblinear
+    from separatrix.persistence.interchange import export_libsvm as export_libsvm
+    from separatrix.persistence.interchange import export_onnx as export_onnx
+    from separatrix.persistence.interchange import import_liblinear as import_liblinear
+    from separatrix.persistence.interchange import import_libsvm as import_libsvm
     from separatrix.traces import trace as trace
 
 __version__ = "0.1.0"
@@ -73,6 +78,11 @@ _HOMES = {
     "SVC": "separatrix.models.svc",
     "SVR": "separatrix.models.svr",
     "Separability": "separatrix.models.separability",
+    "export_liblinear": "separatrix.persistence.interchange",
+    "export_libsvm": "separatrix.persistence.interchange",
+    "export_onnx": "separatrix.persistence.interchange",
+    "import_liblinear": "separatrix.persistence.interchange",
+    "import_libsvm": "separatrix.persistence.interchange",
     "load": "separatrix.persistence",
     "mercer": "separatrix.kernels",
     "read": "separatrix.data.files",
@@ -105,6 +115,11 @@ __all__ = [
     "SGDClassifier",
     "SGDRegressor",
     "Separability",
+    "export_liblinear",
+    "export_libsvm",
+    "export_onnx",
+    "import_liblinear",
+    "import_libsvm",
     "kernels",
     "load",
     "losses",
