@@ -267,7 +267,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             if (problem->busy.exchange(true)) continue;
             if (problem->state.status == 0 && seconds_now() < deadline) {
                 problem->loops.run(problem->state, deadline, seconds_now);
-                if (problem->state.status) problem->release();
+                if (problem->state.status && problem->state.status != 2) problem->release();  // 2 may go on
             }
             problem->busy = false;
         }

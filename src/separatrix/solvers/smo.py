@@ -31,7 +31,7 @@ _TINY = 1000
 #: Samples up to which kernel rows are kept in double precision: they cost nothing then.
 _DOUBLE = 512
 #: Steps per point after which the free variables take a Newton step together.
-_QUOTA = 5
+_QUOTA, _LEAST_QUOTA = 5, 5000
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
@@ -147,7 +147,7 @@ class SequentialMinimal:
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
                 tol=self.tol,
-                max_steps=self.max_steps,
+                max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
 
@@ -162,17 +162,27 @@ class SequentialMinimal:
                 pass
             waiting = []
             for work, state in running:
-                if not self._read(work, state) or self._inexact(work, state, precision):
+                slow = self.max_steps < 0 and state.status == "max_iter"
+                ended = self._hasten(work, state) if slow else self._read(work, state)
+                if not ended or self._inexact(work, state, precision):
                     waiting.append((work, state))
                     continue
                 self.matrix.entries += state.loop.entries
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
-            for work, state in running:
-                slow = self.max_steps < 0 and state.loop.steps > _QUOTA * work.points.size + state.newton_at
-                if slow and newton(work, state):
-                    work.read(work.alpha, work.E, work.scores()[1])
             if running:
                 yield
+
+    def _hasten(self, work: Work, state: State) -> bool:
+        """Take a step on all free variables after a number of steps of pairs; return whether it was the end.
+
+        Steps are counted, not seconds, so that every run takes the same way.
+        """
+        moved = newton(work, state)
+        state.loop.most_steps = state.loop.steps + _quota(work)
+        ended = self._read(work, state)
+        if moved:
+            work.read(work.alpha, work.E, work.scores()[1])
+        return ended
 
     def _read(self, work: Work, state: State) -> bool:
         """Bring a solution up to date with its loop; return whether the loop has ended."""
@@ -240,6 +250,11 @@ class SequentialMinimal:
         if not done:
             return Step(record, max(violation, 2 * self.tol))
         return Step(record, violation, self._status())
+
+
+def _quota(work: Work) -> int:
+    """Return after how many steps the free variables may take one together."""
+    return max(_LEAST_QUOTA, _QUOTA * work.points.size)
 
 
 def _run(loops: list[Any], worker: int) -> None:
