@@ -30,6 +30,8 @@ _HUGE = 1e8
 _QUOTA = 5
 #: How often a solution within the tolerance is polished.
 POLISHES = 4
+#: One in so many points is active in each round, as far as their kernel values can be kept.
+_POINTS_PER_ACTIVE = 6
 #: Most points of that sample.
 _SAMPLE = 5000
 #: Kernel entries of a product between two yields.
@@ -168,7 +170,9 @@ class ActiveSet:
     def _choose(self, score: Array) -> Array:
         """Return the points to work on, in order."""
         free = int(np.count_nonzero(np.isposinf(score)))
-        count = min(score.size, max(self.least, free + self.least // 2))
+        # Of a large problem too small a part takes many rounds to cure.
+        share = min(score.size // _POINTS_PER_ACTIVE, self._most())
+        count = min(score.size, max(self.least, free + self.least // 2, share))
         if not self.work.alpha.any():
             return self._sample(count)
         worst = np.argsort(-score, kind="stable")[:count]

@@ -68,7 +68,7 @@ class SequentialMinimal:
         tol: float,
         max_steps: int = -1,
         direct: int = 6000,
-        active: int = 2000,
+        active: int = 3000,
     ) -> None:
         self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
         self.direct, self.active = direct, active
