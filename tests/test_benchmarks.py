@@ -76,7 +76,7 @@ def test_the_dual_of_a_regression_lies_below_its_primal():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_hinge_objective_is_least_at_the_solution(loss, classes):
     data = datasets.dense(80, 5, classes, "float64")
-    model = LinearSVC(loss=loss, C=0.5, tol=1e-8, max_iter=100_000).fit(data.X, data.y)
+    model = LinearSVC(loss=loss, C=0.5, tol=1e-8, max_iter=100_000, random_state=0).fit(data.X, data.y)
     least = checks.CHECKS[f"{loss} objective"].value(model, data.X, data.y)
     for coef in (model.coef_ * 1.02, model.coef_ * 0.98):
         other = copy.copy(model)

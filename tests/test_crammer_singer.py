@@ -99,7 +99,7 @@ def test_layouts_and_precisions_agree(make, dtype):
 @pytest.mark.parametrize(("n", "d", "K", "C"), [(150, 4, 3, 1.0), (200, 30, 12, 0.1), (120, 40, 25, 1.0)])
 def test_objective_is_that_of_liblinear(n, d, K, C):
     X, y = blobs(n, d, K, seed=5)
-    peer = LinearSVC(multi_class="crammer_singer", C=C, tol=1e-9, max_iter=100_000).fit(X, y)
+    peer = LinearSVC(multi_class="crammer_singer", C=C, tol=1e-9, max_iter=100_000, random_state=0).fit(X, y)
     result, _ = fit(X, y, C, tol=1e-8)
     ours = objective(result.coef, result.intercept, X, y, C)
     assert ours <= objective(peer.coef_, peer.intercept_, X, y, C) * (1 + 1e-7)
@@ -112,7 +112,7 @@ def test_two_classes_are_a_binary_svm():
     w, b = result.coef[1] - result.coef[0], result.intercept[1] - result.intercept[0]
     np.testing.assert_allclose(result.coef.sum(axis=0), 0.0, atol=1e-8)
     # ½‖w₀‖² + ½‖w₁‖² = ¼‖w‖², and the margin is y w·x: the binary problem with 2C.
-    peer = LinearSVC(loss="hinge", C=1.0, tol=1e-9, max_iter=100_000).fit(X, y)
+    peer = LinearSVC(loss="hinge", C=1.0, tol=1e-9, max_iter=100_000, random_state=0).fit(X, y)
     np.testing.assert_allclose(w, peer.coef_[0], atol=1e-3)
     assert b == pytest.approx(peer.intercept_[0], abs=1e-3)
 
