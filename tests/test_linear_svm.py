@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
-from separatrix.models.linear_svm import LinearSVC, LinearSVR
+from separatrix.models.linear_svm import LinearSVC
+from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._loop import Below, run

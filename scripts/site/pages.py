@@ -49,7 +49,7 @@ REFERENCE = {
     "Logistic regression": ("separatrix.models.logistic",),
     "Stochastic gradient descent": ("separatrix.models.sgd", "separatrix.models.sgd_regressor"),
     "Separability": ("separatrix.models.separability",),
-    "Linear support vector machines": ("separatrix.models.linear_svm",),
+    "Linear support vector machines": ("separatrix.models.linear_svm", "separatrix.models.linear_svr"),
     "Support vector machines": (
         "separatrix.models.svc",
         "separatrix.models.svr",

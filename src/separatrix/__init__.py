@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from separatrix.models.kernel_perceptron import KernelPerceptron as KernelPerceptron
     from separatrix.models.least_squares import LeastSquaresClassifier as LeastSquaresClassifier
     from separatrix.models.linear_svm import LinearSVC as LinearSVC
-    from separatrix.models.linear_svm import LinearSVR as LinearSVR
+    from separatrix.models.linear_svr import LinearSVR as LinearSVR
     from separatrix.models.logistic import LogisticRegression as LogisticRegression
     from separatrix.models.neighbors import KNeighborsClassifier as KNeighborsClassifier
     from separatrix.models.neighbors import KNeighborsRegressor as KNeighborsRegressor
@@ -64,7 +64,7 @@ _HOMES = {
     "LeastSquaresClassifier": "separatrix.models.least_squares",
     "LinearDiscriminantAnalysis": "separatrix.models.discriminant",
     "LinearSVC": "separatrix.models.linear_svm",
-    "LinearSVR": "separatrix.models.linear_svm",
+    "LinearSVR": "separatrix.models.linear_svr",
     "LogisticRegression": "separatrix.models.logistic",
     "MulticlassSeparability": "separatrix.models.separability",
     "NuSVC": "separatrix.models.svc",

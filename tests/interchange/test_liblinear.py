@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.models.linear_svm import LinearSVC, LinearSVR
+from separatrix.models.linear_svm import LinearSVC
+from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.perceptron import Perceptron
 from separatrix.models.ridge import RidgeClassifier

@@ -4,6 +4,7 @@ A product of kernels is the kernel of the tensor product of their feature spaces
 that positive semidefinite parts make positive semidefinite wholes.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,9 +19,9 @@ class _Composed(Kernel):
     """A kernel made of others, its ``parts``."""
 
     @property
+    @abstractmethod
     def parts(self) -> tuple[Kernel, ...]:
         """The kernels it is made of."""
-        raise NotImplementedError
 
     @property
     def samples(self) -> str:

@@ -94,3 +94,40 @@ def c_path(
         None if names is None else tuple(map(str, names)),
         cls.__name__,
     )
+
+
+class PathOverC:
+    """Gives a linear classifier with ``C`` and ``warm_start`` its path."""
+
+    @classmethod
+    def path(
+        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
+    ) -> CPath:
+        """Fit for growing ``C``, each fit from the last one's solution and each certified.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features)
+            Samples.
+        y : array-like of shape (n,)
+            Labels.
+        Cs : sequence of float or int
+            Values of ``C``; a number means so many from 1e-4 to 1e4.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the samples.
+        **parameters
+            Other parameters of the estimator.
+
+        Returns
+        -------
+        CPath
+            Weights, margin widths, objectives and certificates; ``separatrix.plot.path`` draws it.
+
+        Examples
+        --------
+        >>> import separatrix as sx
+        >>> path = sx.LinearSVC.path([[-1.0], [0.5], [1.0]], [0, 1, 1], [0.1, 1.0, 10.0], loss="hinge")
+        >>> path.coefs.shape, [c.status for c in path.certificates]
+        ((3, 1, 1), ['converged', 'converged', 'converged'])
+        """
+        return c_path(cls, X, y, Cs, sample_weight, parameters)

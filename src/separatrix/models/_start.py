@@ -9,6 +9,10 @@ from sklearn.utils import check_random_state
 
 from separatrix.data.view import Array
 from separatrix.multiclass import Coding
+from separatrix.problem import Problem
+
+#: Entries times columns up to which a fit goes beyond the tolerance.
+_SMALL = 1 << 20
 
 
 class Start:
@@ -67,3 +71,26 @@ class Start:
         start = cls(coef, intercept)
         start.given_nonzero = start.nonzero and (coef_init is not None or intercept_init is not None)
         return start
+
+
+def goal_of(tol: float, problem: Problem) -> float:
+    """Return the relative gap to go for: where steps cost next to nothing, four digits beyond ``tol``."""
+    small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
+    return max(1e-4 * float(tol), min(float(tol), 1e-12)) if small else float(tol)
+
+
+def last_solution(model: Any, problem: Problem, classes: Array) -> tuple[Array, Array]:
+    """Return the weights of an earlier fit (``warm_start``) as the problem has them, or refuse."""
+    P, d, own = problem.columns, problem.view.shape[1], model.n_features_in_
+    if model.coef_.shape != (P, own) or not np.array_equal(model.classes_, classes):
+        raise ValueError(
+            f"warm_start=True goes on from coef_ of shape {model.coef_.shape}, but these data need "
+            f"({P}, {own}): fit a new estimator, or set warm_start=False."
+        )
+    coef, intercept = np.zeros((P, d)), np.zeros(P)
+    coef[:, :own] = model._dense_coef()
+    if d > own:  # a constant feature stands for the intercept
+        coef[:, -1] = model.intercept_ / model.intercept_scaling
+    elif problem.fit_intercept:
+        intercept[:] = model.intercept_
+    return coef, intercept

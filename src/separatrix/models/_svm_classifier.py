@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations
 from math import sqrt
@@ -44,7 +45,7 @@ def _has_probability(model: Any) -> Literal[True]:
     return True
 
 
-class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
     """A kernel machine that tells classes apart."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -71,9 +72,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
     margin_width_: Array
     loo_bound_: float
 
+    @abstractmethod
     def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
         """Return one binary problem; the weights are those of its samples."""
-        raise NotImplementedError
 
     def _scale(self, machine: Machine) -> float:
         """Return what a machine's coefficients are divided by."""
@@ -143,9 +144,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
                 "probability=True needs scores of binary machines: choose multiclass='ovo' or 'ovr'."
             )
 
+    @abstractmethod
     def _joint(self, numbers: Array, weights: Array | None) -> Callable[[KernelMatrix], Solver]:
-        """Return what makes the solver of all classes jointly."""
-        raise NotImplementedError
+        """Return what makes the solver of all classes jointly, or refuse."""
 
     def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
         """Refuse weights that leave a class without samples."""

@@ -1,204 +1,38 @@
-"""Linear support vector machines for classes and for numbers."""
+"""Linear support vector machines for classes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context, clone
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
-from separatrix.data.threads import at_most, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
-from separatrix.models._base import IterativeEstimator, LinearClassifier, LinearModel
+from separatrix.models._base import LinearClassifier
+from separatrix.models._linear_svm import SHARED_CONSTRAINTS, LinearSVM
+from separatrix.models._path import PathOverC
+from separatrix.models._start import last_solution
 from separatrix.models._validation import (
     check_samples,
     checked_weights,
     encode_labels,
     sample_weights,
-    score_samples,
 )
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
-from separatrix.solvers._loop import Below, run
 
-if TYPE_CHECKING:
-    from separatrix.models._path import CPath
-
-#: Entries times columns up to which a fit goes beyond the tolerance.
-_SMALL = 1 << 20
-#: Features up to which Newton's method forms a Hessian: dense data, sparse data.
-_DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
-#: Samples up to which Newton's method works with their inner products where there are more features.
-_FEW_SAMPLES = 1500
 #: Folds of the scores from which probabilities are learnt.
 _FOLDS = 5
 
-_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "dual": ["boolean", StrOptions({"auto"})],
-    "tol": [Interval(Real, 0.0, None, closed="neither")],
-    "C": [Interval(Real, 0.0, None, closed="neither")],
-    "fit_intercept": ["boolean"],
-    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-    "verbose": ["verbose"],
-    "random_state": ["random_state"],
-    "max_iter": [Interval(Integral, 0, None, closed="left")],
-    "penalize_intercept": ["boolean"],
-    "warm_start": ["boolean"],
-    "n_jobs": [None, Integral],
-    "max_time": [Interval(Real, 0, None, closed="right"), None],
-}
 
-
-class LinearSVM(IterativeEstimator):
-    """What both models share: the choice of the solver, and the way from a problem to fitted attributes."""
-
-    loss: str
-    dual: bool | str
-    tol: float
-    C: float
-    fit_intercept: bool
-    intercept_scaling: float
-    verbose: int
-    random_state: Any
-    max_iter: int
-    solver: str
-    penalize_intercept: bool
-    warm_start: bool
-    n_jobs: int | None
-    max_time: float | None
-
-    def _goal(self, problem: Problem) -> float:
-        """Return the gap to go for: where steps cost next to nothing, four more digits."""
-        small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
-        tol = float(self.tol)
-        return max(1e-4 * tol, min(tol, 1e-12)) if small else tol
-
-    def _method(self, view: DataView, penalty: str = "l2") -> str:
-        """Return the solver that fits the data, or the one that was named if it can solve the problem."""
-        if penalty == "l1":
-            if self.solver not in ("auto", "working-set"):
-                raise ValueError(
-                    f"solver={self.solver!r} solves problems with penalty='l2'; choose solver='auto' or "
-                    "'working-set' for penalty='l1'."
-                )
-            return "working-set"
-        if self.solver == "working-set":
-            raise ValueError("solver='working-set' needs penalty='l1'; choose solver='auto' for 'l2'.")
-        if self.solver != "auto":
-            return self.solver
-        n, d = view.shape
-        small = d <= (_SPARSE_FEATURES if view.sparse else _DENSE_FEATURES)
-        return "newton" if small or n <= _FEW_SAMPLES else "auto"
-
-    def _optimise(
-        self,
-        problem: Problem,
-        start: tuple[Array, Array],
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        penalty: str = "l2",
-    ) -> Result:
-        method = self._method(problem.view, penalty)
-        goal = self._goal(problem)
-        with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
-            solver = self._solver(problem, method, goal, start)
-            metadata = {"sample_weight": sample_weight}
-            context, observer = self._observe(
-                self.max_iter, X, y, metadata, partial(self._attributes, solver)
-            )
-            outcome = run(
-                solver,
-                Below(goal),
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                verbose=int(self.verbose),
-                name=type(self).__name__,
-                observer=observer,
-            )
-            result: Result = solver.finish(outcome)
-        result.certificate = self._judged(result)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return result
-
-    def _judged(self, result: Result) -> Any:
-        """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
-        found = result.certificate
-        if found.relative_gap is not None and found.relative_gap <= self.tol and found.status == "max_iter":
-            return replace(found, status="converged", message=found.message.split(", above")[0])
-        return found
-
-    def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
-        seed = self._seed()
-        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
-        # Each fit loads the one solver that it needs.
-        if method == "working-set":
-            from separatrix.solvers.working_set import WorkingSet
-
-            C = float(self.C)
-            return WorkingSet(problem, l1=1.0 / C, l2=0.0, unit=C, **common)
-        common.update(C=float(self.C), scaling=self._scaling(), seed=seed)
-        if method == "newton":
-            from separatrix.solvers.semismooth_newton import SemismoothNewton
-
-            return SemismoothNewton(problem, **common)
-        from separatrix.solvers.box_coordinate import BoxCoordinate
-
-        return BoxCoordinate(problem, **common, newton=method == "auto")
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _scaling(self) -> float | None:
-        return float(self.intercept_scaling) if self.penalize_intercept else None
-
-    def _attributes(self, solver: Any) -> dict[str, Any]:
-        return {"coef_": np.array(solver.coef), "intercept_": np.array(solver.intercept)}
-
-    def _warn(self) -> None:
-        if self.certificate_.status == "max_iter":
-            warnings.warn(
-                "Liblinear failed to converge, increase the number of iterations (in scikit-learn's words): "
-                f"{type(self).__name__} stopped with {self.certificate_.message}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        else:
-            self._warn_if_unfinished(self.tol)
-
-    def _check_dual(self, penalty: str) -> None:
-        """Refuse the pairs that scikit-learn refuses, naming those that exist."""
-        hinge = self.loss == "hinge"
-        if penalty == "l1" and hinge:
-            why = "L1 goes with loss='squared_hinge'"
-        elif penalty == "l1" and self.dual is True:
-            why = "L1 has no dual form: set dual='auto'"
-        elif penalty == "l2" and self.loss in ("hinge", "epsilon_insensitive") and self.dual is False:
-            why = "this loss is solved with dual='auto' or True"
-        else:
-            return
-        raise ValueError(
-            f"Unsupported set of arguments: The combination of penalty='{penalty}' and loss='{self.loss}' "
-            f"is not supported when dual={self.dual}, Parameters: penalty='{penalty}', loss='{self.loss}', "
-            f"dual={self.dual}. {why}. The pairs that exist: l2 with every loss, l1 with squared_hinge."
-        )
-
-
-class LinearSVC(LinearClassifier, LinearSVM):
+class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
     r"""Linear support vector classification.
 
     Minimises, for every column (one for two classes; else one for each class against the rest, or for each
@@ -290,7 +124,7 @@ class LinearSVC(LinearClassifier, LinearSVM):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SHARED_CONSTRAINTS,
+        **SHARED_CONSTRAINTS,
         "penalty": [StrOptions({"l1", "l2"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
@@ -431,16 +265,7 @@ class LinearSVC(LinearClassifier, LinearSVM):
         P, d = problem.columns, problem.view.shape[1]
         coef, intercept = np.zeros((P, d)), np.zeros(P)
         if self.warm_start and hasattr(self, "coef_") and not coding.joint:
-            if self.coef_.shape != (P, self.n_features_in_) or not np.array_equal(self.classes_, classes):
-                raise ValueError(
-                    f"warm_start=True goes on from coef_ of shape {self.coef_.shape}, but these data need "
-                    f"({P}, {self.n_features_in_}): fit a new estimator, or set warm_start=False."
-                )
-            coef[:, : self.n_features_in_] = self._dense_coef()
-            if d > self.n_features_in_:
-                coef[:, -1] = self.intercept_ / self.intercept_scaling
-            else:
-                intercept[:] = self.intercept_
+            return last_solution(self, problem, classes)
         return coef, intercept
 
     def _store(self, result: Result, problem: Problem) -> None:
@@ -531,41 +356,6 @@ class LinearSVC(LinearClassifier, LinearSVM):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    @classmethod
-    def path(
-        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
-    ) -> CPath:
-        """Fit for growing ``C``, each fit from the last one's solution and each certified.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-        y : array-like of shape (n,)
-            Labels.
-        Cs : sequence of float or int
-            Values of ``C``; a number means so many from 1e-4 to 1e4.
-        sample_weight : array-like of shape (n,) or None
-            Weights of the samples.
-        **parameters
-            Other parameters of the estimator.
-
-        Returns
-        -------
-        CPath
-            Weights, margin widths, objectives and certificates; ``separatrix.plot.path`` draws it.
-
-        Examples
-        --------
-        >>> from separatrix.models.linear_svm import LinearSVC
-        >>> path = LinearSVC.path([[-1.0], [0.5], [1.0]], [0, 1, 1], [0.1, 1.0, 10.0], loss="hinge")
-        >>> path.coefs.shape, [c.status for c in path.certificates]
-        ((3, 1, 1), ['converged', 'converged', 'converged'])
-        """
-        from separatrix.models._path import c_path
-
-        return c_path(cls, X, y, Cs, sample_weight, parameters)
-
 
 def _refuse_single_class(classes: Array, numbers: Array, weights: Array | None) -> None:
     if weights is None:
@@ -576,151 +366,3 @@ def _refuse_single_class(classes: Array, numbers: Array, weights: Array | None) 
             "Invalid input - all samples with positive weights belong to the same class: give samples of at "
             "least two classes a positive weight."
         )
-
-
-class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
-    r"""Linear support vector regression.
-
-    Minimises
-
-    .. math:: \tfrac12 \|w\|^2 + \frac{b^2}{2\gamma^2} + C \sum_i s_i\, \ell(w \cdot x_i + b - y_i)
-
-    with the ε-insensitive loss :math:`\ell(r) = \max(0, |r| - \varepsilon)` or its square, :math:`\gamma` =
-    ``intercept_scaling``: residuals within ε cost nothing.
-
-    Parameters
-    ----------
-    epsilon : float
-        Half the width of the tube.
-    tol : float
-        The fit ends when the objective is proven to be within this part of its minimum.
-    C : float
-        Factor of the loss.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
-        Loss of the residual.
-    fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter, penalize_intercept, warm_start, \
-    n_jobs, max_time
-        As in :class:`LinearSVC`.
-    solver : {"auto", "newton", "dual"}
-        As in :class:`LinearSVC`.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Intercept.
-    n_iter_, certificate_, history_, n_features_in_, feature_names_in_
-        As in :class:`LinearSVC`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from separatrix.models.linear_svm import LinearSVR
-    >>> X = np.linspace(-1, 1, 21)[:, None]
-    >>> model = LinearSVR(C=100.0, epsilon=0.1, penalize_intercept=False).fit(X, 2 * X[:, 0] + 1)
-    >>> model.predict([[0.0], [1.0]]).round(2).tolist()
-    [1.0, 2.9]
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SHARED_CONSTRAINTS,
-        "epsilon": [Interval(Real, 0.0, None, closed="left")],
-        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
-        "solver": [StrOptions({"auto", "newton", "dual"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        tol: float = 1e-4,
-        C: float = 1.0,
-        loss: str = "epsilon_insensitive",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        dual: bool | str = "auto",
-        verbose: int = 0,
-        random_state: Any = None,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        penalize_intercept: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
-        self.penalize_intercept = penalize_intercept
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples; float32 and float64 are not copied.
-        y : array-like of shape (n,)
-            Numbers to predict.
-        sample_weight : array-like of shape (n,) or None
-            Weights of the samples; 2 counts as the sample twice, 0 as its absence.
-
-        Returns
-        -------
-        LinearSVR
-            The fitted estimator.
-        """
-        self._check_dual("l2")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = check_samples(self, X, y, reset=True)
-        targets = np.ascontiguousarray(y, dtype=np.float64)
-        problem = Problem(
-            view_of(X),
-            np.zeros(X.shape[0], dtype=np.int32),
-            np.ones((1, 1), dtype=np.int8),
-            loss=LOSSES[self.loss].with_epsilon(float(self.epsilon)),
-            weights=checked_weights(X, sample_weight),
-            fit_intercept=self.fit_intercept,
-            targets=targets,
-        )
-        start = np.zeros((1, X.shape[1])), np.zeros(1)
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == (X.shape[1],):
-            start = np.array(self.coef_[None], dtype=np.float64), np.array(self.intercept_, dtype=np.float64)
-        result = self._optimise(problem, start, X, y, sample_weight)
-        self.coef_, self.intercept_ = (
-            np.ascontiguousarray(result.coef[0]),
-            np.ascontiguousarray(result.intercept),
-        )
-        self._keep_record(result)
-        self._warn()
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Return ``f(x) = w·x + b`` of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Predicted numbers.
-        """
-        check_is_fitted(self)
-        return np.asarray(score_samples(self, X, self._score_columns)[:, 0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -22,13 +21,14 @@ from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
+from separatrix.models._path import PathOverC
+from separatrix.models._start import goal_of, last_solution
 from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run
 
 if TYPE_CHECKING:
-    from separatrix.models._path import CPath
     from separatrix.solvers.dual_coordinate import SoftmaxDual
     from separatrix.solvers.quasi_newton import QuasiNewton
     from separatrix.solvers.working_set import WorkingSet
@@ -52,11 +52,9 @@ _WIDE = 4096
 #: Features, share of stored entries and C times squared length of a row between which the dual is the
 #: quicker way for sparse data: beyond, it crawls where samples outnumber features.
 _DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
-#: Entries times columns up to which a fit goes beyond the tolerance.
-_SMALL = 1 << 20
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(PathOverC, LinearClassifier):
     r"""Logistic regression for two classes, softmax regression for more.
 
     Minimises
@@ -240,7 +238,7 @@ class LogisticRegression(LinearClassifier):
             )
             outcome = run(
                 solver,
-                Below(self._goal(problem)),
+                Below(goal_of(self.tol, problem)),
                 max_iter=self.max_iter,
                 max_time=self.max_time,
                 verbose=int(self.verbose),
@@ -250,12 +248,6 @@ class LogisticRegression(LinearClassifier):
             self._store(solver.finish(outcome), getattr(solver, "separation", None))
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
-
-    def _goal(self, problem: Problem) -> float:
-        """Return the tolerance: where steps cost next to nothing, four more digits."""
-        small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
-        tol = float(self.tol)
-        return max(1e-4 * tol, min(tol, 1e-12)) if small else tol
 
     def _strength(self) -> tuple[float, float]:
         """Return C and the part of L1, whichever way they were given."""
@@ -348,17 +340,8 @@ class LogisticRegression(LinearClassifier):
         P, d = problem.columns, problem.view.shape[1]
         coef, intercept = np.zeros((P, d)), np.zeros(P)
         if self.warm_start and hasattr(self, "coef_"):
-            if self.coef_.shape != (P, self.n_features_in_) or not np.array_equal(self.classes_, classes):
-                raise ValueError(
-                    f"warm_start=True goes on from coef_ of shape {self.coef_.shape}, but these data need "
-                    f"({P}, {self.n_features_in_}): fit a new estimator, or set warm_start=False."
-                )
-            coef[:, : self.n_features_in_] = self._dense_coef()
-            if d > self.n_features_in_:
-                coef[:, -1] = self.intercept_ / self.intercept_scaling
-            elif problem.fit_intercept:
-                intercept[:] = self.intercept_
-        elif problem.fit_intercept:
+            return last_solution(self, problem, classes)
+        if problem.fit_intercept:
             totals = np.bincount(problem.classes, weights=problem.weights, minlength=len(classes))
             if problem.joint:
                 intercept = np.log(totals) - np.log(totals).mean()
@@ -371,7 +354,7 @@ class LogisticRegression(LinearClassifier):
         self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
     ) -> QuasiNewton | SoftmaxDual | WorkingSet:
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
-        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": self._goal(problem)}
+        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
         # Each fit loads the one solver that it needs.
         if method == "working-set":
             from separatrix.solvers.working_set import WorkingSet
@@ -424,41 +407,6 @@ class LogisticRegression(LinearClassifier):
             )
         else:
             self._warn_if_unfinished(self.tol)
-
-    @classmethod
-    def path(
-        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
-    ) -> CPath:
-        """Fit for growing ``C``, each fit from the last one's solution and each certified.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples.
-        y : array-like of shape (n,)
-            Labels.
-        Cs : sequence of float or int
-            Values of ``C``; a number means so many from 1e-4 to 1e4.
-        sample_weight : array-like of shape (n,) or None
-            Weights of the samples.
-        **parameters
-            Other parameters of the estimator.
-
-        Returns
-        -------
-        CPath
-            Weights, margin widths, objectives and certificates; ``separatrix.plot.path`` draws it.
-
-        Examples
-        --------
-        >>> import separatrix as sx
-        >>> path = sx.LogisticRegression.path([[-1.0], [0.5], [1.0]], [0, 1, 1], [0.1, 1.0, 10.0])
-        >>> path.coefs.shape, [c.status for c in path.certificates]
-        ((3, 1, 1), ['converged', 'converged', 'converged'])
-        """
-        from separatrix.models._path import c_path
-
-        return c_path(cls, X, y, Cs, sample_weight, parameters)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class: softmax of the scores, σ for two classes.

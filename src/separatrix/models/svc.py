@@ -273,12 +273,10 @@ class NuSVC(KernelClassifier):
         self.multiclass = multiclass
         self.max_time = max_time
 
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if self.multiclass == "joint":
-            raise ValueError(
-                "multiclass='joint' has no nu: choose SVC(multiclass='joint'), or multiclass='ovo' or 'ovr'."
-            )
+    def _joint(self, numbers: Array, weights: Array | None) -> Callable[[KernelMatrix], Solver]:
+        raise ValueError(
+            "multiclass='joint' has no nu: choose SVC(multiclass='joint'), or multiclass='ovo' or 'ovr'."
+        )
 
     def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
         upper = np.ones(rows.size) if weights is None else weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,15 +18,15 @@ from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine, nu_regression, regression
 
 
-class KernelRegressor(RegressorMixin, KernelSVM):  # type: ignore[misc]
+class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
     """A kernel machine that predicts a number."""
 
     C: float
     n_iter_: int
 
+    @abstractmethod
     def _problem(self, rows: Array, targets: Array, upper: Array) -> DualProblem:
         """Return the dual problem."""
-        raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

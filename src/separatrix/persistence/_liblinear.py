@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.certificate import Certificate
-from separatrix.models.linear_svm import LinearSVC, LinearSVR
+from separatrix.models.linear_svm import LinearSVC
+from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.perceptron import Perceptron
 from separatrix.models.sgd import SGDClassifier

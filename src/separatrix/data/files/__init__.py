@@ -7,7 +7,7 @@ blocks, so that a file may be larger than the memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from separatrix.data.files._columns import MISSING_CATEGORY, Plan, choose_target
 from separatrix.data.files._matrix import MatrixSource
@@ -44,6 +44,7 @@ def open_source(
         return CsvSource(origin, reading)
     from separatrix.data.files._arrow import IpcSource, JsonSource, ParquetSource
 
+    sources: dict[str, Callable[..., TabularSource]]
     sources = {"parquet": ParquetSource, "arrow": IpcSource, "jsonl": JsonSource}
     return sources[origin.format](origin, reading)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,11 +67,13 @@ class ArrowSource(TabularSource):
             reason = " ".join(str(error).split())
             raise DataFileError(f"{self.name}: damaged, or not what it seems: {reason}") from None
 
+    @abstractmethod
     def _schema(self) -> Any:
-        raise NotImplementedError
+        """Return the file's schema."""
 
+    @abstractmethod
     def _batches(self, names: list[str]) -> Iterator[Any]:
-        raise NotImplementedError
+        """Return the file's batches with these columns."""
 
 
 class ParquetSource(ArrowSource):

@@ -1,0 +1,172 @@
+"""What linear support vector machines for classes and for numbers share."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from separatrix.data.threads import at_most, single_threaded
+from separatrix.data.view import Array, DataView
+from separatrix.models._base import IterativeEstimator
+from separatrix.models._start import goal_of
+from separatrix.problem import Problem, Result
+from separatrix.solvers._loop import Below, run
+
+#: Features up to which Newton's method forms a Hessian: dense data, sparse data.
+_DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
+#: Samples up to which Newton's method works with their inner products where there are more features.
+_FEW_SAMPLES = 1500
+
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "dual": ["boolean", StrOptions({"auto"})],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "C": [Interval(Real, 0.0, None, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "max_iter": [Interval(Integral, 0, None, closed="left")],
+    "penalize_intercept": ["boolean"],
+    "warm_start": ["boolean"],
+    "n_jobs": [None, Integral],
+    "max_time": [Interval(Real, 0, None, closed="right"), None],
+}
+
+
+class LinearSVM(IterativeEstimator):
+    """What both models share: the choice of the solver, and the way from a problem to fitted attributes."""
+
+    loss: str
+    dual: bool | str
+    tol: float
+    C: float
+    fit_intercept: bool
+    intercept_scaling: float
+    verbose: int
+    random_state: Any
+    max_iter: int
+    solver: str
+    penalize_intercept: bool
+    warm_start: bool
+    n_jobs: int | None
+    max_time: float | None
+
+    def _method(self, view: DataView, penalty: str = "l2") -> str:
+        """Return the solver that fits the data, or the one that was named if it can solve the problem."""
+        if penalty == "l1":
+            if self.solver not in ("auto", "working-set"):
+                raise ValueError(
+                    f"solver={self.solver!r} solves problems with penalty='l2'; choose solver='auto' or "
+                    "'working-set' for penalty='l1'."
+                )
+            return "working-set"
+        if self.solver == "working-set":
+            raise ValueError("solver='working-set' needs penalty='l1'; choose solver='auto' for 'l2'.")
+        if self.solver != "auto":
+            return self.solver
+        n, d = view.shape
+        small = d <= (_SPARSE_FEATURES if view.sparse else _DENSE_FEATURES)
+        return "newton" if small or n <= _FEW_SAMPLES else "auto"
+
+    def _optimise(
+        self,
+        problem: Problem,
+        start: tuple[Array, Array],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        penalty: str = "l2",
+    ) -> Result:
+        method = self._method(problem.view, penalty)
+        goal = goal_of(self.tol, problem)
+        with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
+            solver = self._solver(problem, method, goal, start)
+            metadata = {"sample_weight": sample_weight}
+            context, observer = self._observe(
+                self.max_iter, X, y, metadata, partial(self._attributes, solver)
+            )
+            outcome = run(
+                solver,
+                Below(goal),
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                verbose=int(self.verbose),
+                name=type(self).__name__,
+                observer=observer,
+            )
+            result: Result = solver.finish(outcome)
+        result.certificate = self._judged(result)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return result
+
+    def _judged(self, result: Result) -> Any:
+        """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
+        found = result.certificate
+        if found.relative_gap is not None and found.relative_gap <= self.tol and found.status == "max_iter":
+            return replace(found, status="converged", message=found.message.split(", above")[0])
+        return found
+
+    def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
+        seed = self._seed()
+        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
+        # Each fit loads the one solver that it needs.
+        if method == "working-set":
+            from separatrix.solvers.working_set import WorkingSet
+
+            C = float(self.C)
+            return WorkingSet(problem, l1=1.0 / C, l2=0.0, unit=C, **common)
+        common.update(C=float(self.C), scaling=self._scaling(), seed=seed)
+        if method == "newton":
+            from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+            return SemismoothNewton(problem, **common)
+        from separatrix.solvers.box_coordinate import BoxCoordinate
+
+        return BoxCoordinate(problem, **common, newton=method == "auto")
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _scaling(self) -> float | None:
+        return float(self.intercept_scaling) if self.penalize_intercept else None
+
+    def _attributes(self, solver: Any) -> dict[str, Any]:
+        return {"coef_": np.array(solver.coef), "intercept_": np.array(solver.intercept)}
+
+    def _warn(self) -> None:
+        if self.certificate_.status == "max_iter":
+            warnings.warn(
+                "Liblinear failed to converge, increase the number of iterations (in scikit-learn's words): "
+                f"{type(self).__name__} stopped with {self.certificate_.message}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        else:
+            self._warn_if_unfinished(self.tol)
+
+    def _check_dual(self, penalty: str) -> None:
+        """Refuse the pairs that scikit-learn refuses, naming those that exist."""
+        hinge = self.loss == "hinge"
+        if penalty == "l1" and hinge:
+            why = "L1 goes with loss='squared_hinge'"
+        elif penalty == "l1" and self.dual is True:
+            why = "L1 has no dual form: set dual='auto'"
+        elif penalty == "l2" and self.loss in ("hinge", "epsilon_insensitive") and self.dual is False:
+            why = "this loss is solved with dual='auto' or True"
+        else:
+            return
+        raise ValueError(
+            f"Unsupported set of arguments: The combination of penalty='{penalty}' and loss='{self.loss}' "
+            f"is not supported when dual={self.dual}, Parameters: penalty='{penalty}', loss='{self.loss}', "
+            f"dual={self.dual}. {why}. The pairs that exist: l2 with every loss, l1 with squared_hinge."
+        )
