@@ -4,9 +4,9 @@ Either a hyperplane separates them, and the one with the widest margin is found 
 both sides (``hulls``); or convex combinations of the two classes coincide, up to a stated tolerance. Numbers
 of finite precision leave a third case between the two: hulls so near to each other that neither can be shown.
 
-- *separable*: every sample is on the right side by more than the rounding error of its score. - *touching*
-(linear kernel only): combinations coincide, and yet a hyperplane has no sample on its wrong side,
-  only some on it, up to rounding.
+- *separable*: every sample is on the right side by more than the rounding error of its score.
+- *touching* (linear kernel only): combinations coincide, and yet a hyperplane has no sample on its wrong
+  side, only some on it, up to rounding.
 - *inseparable*: combinations coincide.
 - *unknown*: neither could be shown, for lack of time or of digits.
 
