@@ -15,6 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.view import Array
 
 NAMES = ("ovr", "ovo", "joint")
@@ -106,11 +107,10 @@ class Coding:
         if self.name != "ovo":
             return scores
         # The votes decide; the bounded sum of scores only separates equal votes.
-        # A pair's vote counts for its first class if the score is not negative, else for its second.
-        codes = self.codes.T.astype(scores.dtype)
-        votes = (scores >= 0).astype(scores.dtype) @ codes + (codes < 0).sum(axis=0)
-        total = scores @ codes
-        return np.asarray(votes + total / (3 * (np.abs(total) + 1)), dtype=scores.dtype)
+        scores = np.ascontiguousarray(scores)
+        decision = np.empty((scores.shape[0], self.n_classes), dtype=scores.dtype)
+        _hot.pair_votes(scores, self.n_classes, decision)
+        return decision
 
     def decide(self, scores: Array) -> Array:
         """Return the number of the class that the scores of each row choose."""
@@ -140,3 +140,26 @@ class Coding:
         first, second = np.array(list(combinations(range(self.n_classes), 2))).T
         pairs = Coding.of("ovo", self.n_classes).codes
         return coef[first] - coef[second], intercept[first] - intercept[second], pairs
+
+
+def pair_scores(sums: Array, n_classes: int, intercept: Array) -> Array:
+    """Return the scores of all pairs of classes from sums over each class's samples.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n, n_classes (n_classes − 1))
+        For each class the sums over its own samples in its machines against the other classes, in order.
+    n_classes : int
+        Number of classes.
+    intercept : ndarray of shape (pairs,)
+        What each pair's score begins with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pair_scores(np.array([[1.0, 2.0, 10.0, 20.0, 100.0, 200.0]]), 3, np.zeros(3)).tolist()
+    [[11.0, 102.0, 220.0]]
+    """
+    scores = np.empty((sums.shape[0], intercept.shape[0]))
+    _hot.pair_scores(sums, n_classes, np.ascontiguousarray(intercept, dtype=np.float64), scores)
+    return scores

@@ -23,7 +23,7 @@ from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
-from separatrix.multiclass import NAMES, Coding
+from separatrix.multiclass import NAMES, Coding, pair_scores
 from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine
@@ -33,8 +33,6 @@ from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sig
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine
 
-#: Up to so many classes the scores of all pairs are summed at once; beyond, class by class.
-_FEW_CLASSES = 4
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
 _FOLDS, _FOLD_TOL = 5, 1e-2
 
@@ -264,20 +262,17 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             columns[parts[j], column] = dual[i, parts[j]]
         return columns
 
+    def _groups(self) -> Array | None:
+        # A support vector takes part in K − 1 of the K(K − 1)/2 machines only.
+        return self._n_support if self._by_pairs else None
+
     def _score_columns(self, X: Any) -> Array:
         """Return the scores of checked samples, one column per machine."""
-        dual, K = self._dual(), len(self.classes_)
+        sums = self._support_sums()(X)
         if not self._by_pairs:
-            return self._sums(X, np.ascontiguousarray(dual.T)) + self.intercept_
-        if K <= _FEW_CLASSES:
-            return self._sums(X, self._pair_columns(dual)) + self.intercept_
-        # A support vector takes part in K − 1 of the K(K − 1)/2 machines only.
-        parts = [self._sums(X, np.ascontiguousarray(dual[:, part].T), part) for part in self._parts()]
-        scores = np.empty((X.shape[0], self.intercept_.shape[0]))
-        for column, (i, j) in enumerate(combinations(range(K), 2)):
-            scores[:, column] = parts[i][:, j - 1] + parts[j][:, i]
-        scores += self.intercept_
-        return scores
+            sums += self.intercept_
+            return sums
+        return pair_scores(sums, len(self.classes_), self.intercept_)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores ``f(x)``.

@@ -1,0 +1,221 @@
+// Sums Σ_j k(x, z_j) c_j of rows x over the support vectors z_j of a machine, for prediction.
+//
+// The support vectors stand in panels that are packed once; rows come as the user holds them and are only
+// scaled, a few at a time. Kernel values of four rows and some panels are written to memory that stays in
+// the first-level cache and are multiplied by the coefficients from there, in registers again. What is
+// summed in T are the values of one such chunk; the chunks are added in double.
+#pragma once
+
+#include <cstdint>
+
+#include "fold.hpp"
+#include "kernel_panels.hpp"
+#include "machine_state.hpp"
+#include "scratch.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+constexpr std::int64_t ROWS_BYTES = 256 << 10;   // rows that are read at a time
+constexpr std::int64_t PANEL_BYTES = 192 << 10;  // panels that serve all these rows before the next do
+constexpr std::int64_t CHUNK_PANELS = 20, ROWS_TOGETHER = 8;
+
+template <class T, class Data>
+inline T packed(Data x, std::int64_t j, const MachineData<T>& m) {
+    return static_cast<T>((static_cast<double>(x) - (m.shift ? m.shift[j] : 0.0)) * m.scale);
+}
+
+template <class T, class Data>
+inline void read_row(Left<T>& left, std::int64_t r, const MachineData<T>& m, const StridedArray<Data>& rows,
+                     std::int64_t row) {
+    const Data* from = rows.data + row * rows.row_stride;
+    std::int64_t at = left.begin.data[r];
+    if (!left.sparse) {
+        for (std::int64_t j = 0; j < left.d; ++j) left.x.data[at + j] = packed(from[j * rows.column_stride], j, m);
+        left.begin.data[r + 1] = at + left.d;
+        return;
+    }
+    for (std::int64_t j = 0; j < left.d; ++j) {
+        const T value = packed(from[j * rows.column_stride], j, m);
+        left.x.data[at] = value;
+        left.feature.data[at] = static_cast<std::int32_t>(j);
+        at += value != 0;
+    }
+    left.begin.data[r + 1] = at;
+}
+
+// Each feature is stored once in a row, in rising order.
+template <class T, class Data, class Index>
+inline void read_row(Left<T>& left, std::int64_t r, const MachineData<T>& m, const CsrArray<Data, Index>& rows,
+                     std::int64_t row) {
+    const std::int64_t at = left.begin.data[r], first = rows.indptr[row], stored = rows.indptr[row + 1] - first;
+    const Data* from = rows.data + first;
+    const Index* feature = rows.indices + first;
+    if (left.sparse && !m.shift) {
+        for (std::int64_t p = 0; p < stored; ++p) {
+            left.x.data[at + p] = packed(from[p], feature[p], m);
+            left.feature.data[at + p] = static_cast<std::int32_t>(feature[p]);
+        }
+        left.begin.data[r + 1] = at + stored;
+        return;
+    }
+    for (std::int64_t j = 0; j < left.d; ++j) {
+        left.x.data[at + j] = packed(Data(0), j, m);
+        if (left.sparse) left.feature.data[at + j] = static_cast<std::int32_t>(j);
+    }
+    for (std::int64_t p = 0; p < stored; ++p) left.x.data[at + feature[p]] = packed(from[p], feature[p], m);
+    left.begin.data[r + 1] = at + left.d;
+}
+
+// |x|²/2, summed feature by feature as that of the panels: equal samples have distance 0.
+template <class T>
+inline void halve_norms(Left<T>& left) {
+    for (std::int64_t r = 0; r < left.count; r += ROWS_TOGETHER) {
+        T sum[ROWS_TOGETHER] = {};
+        if (left.sparse) {
+            for (std::int64_t k = r; k < left.count && k < r + ROWS_TOGETHER; ++k)
+                for (std::int64_t at = left.begin.data[k]; at < left.begin.data[k + 1]; ++at)
+                    sum[k - r] += left.x.data[at] * left.x.data[at];
+        } else {
+            const T* x = left.x.data + r * left.d;  // memory for whole groups of rows is there
+            for (std::int64_t j = 0; j < left.d; ++j)
+                for (std::int64_t k = 0; k < ROWS_TOGETHER; ++k) sum[k] += x[k * left.d + j] * x[k * left.d + j];
+        }
+        for (std::int64_t k = 0; k < ROWS_TOGETHER; ++k) left.half.data[r + k] = sum[k] * T(0.5);
+    }
+}
+
+// to[r][c] += Σ_s values[r][s] coef[c][s] over all s of some panels, for ROWS rows and three columns.
+template <class T, int ROWS>
+inline void three_columns(const T* values, std::int64_t stride, const T* coef, std::int64_t panels,
+                          std::int64_t columns, double* to, std::int64_t to_stride) {
+    using R = Register<T>;
+    constexpr int COLUMNS = 3;
+    Values<T> sum[ROWS][COLUMNS];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 3
+        for (int c = 0; c < COLUMNS; ++c) sum[r][c] = R::all(0);
+    for (std::int64_t p = 0; p < panels; ++p)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) {
+            Values<T> loaded[COLUMNS];
+#pragma GCC unroll 3
+            for (int c = 0; c < COLUMNS; ++c) loaded[c] = R::load(coef + (p * columns + c) * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
+            for (int r = 0; r < ROWS; ++r) {
+                const auto value = R::load(values + r * stride + p * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 3
+                for (int c = 0; c < COLUMNS; ++c) sum[r][c] += value * loaded[c];
+            }
+        }
+    for (int r = 0; r < ROWS; ++r) {
+        T folded[4];
+        fold_four<T>(sum[r][0], sum[r][1], sum[r][2], sum[r][2], folded);
+        for (int c = 0; c < COLUMNS; ++c) to[r * to_stride + c] += static_cast<double>(folded[c]);
+    }
+}
+
+// The same for one column; its registers are summed apart, which keeps the processor busy.
+template <class T, int ROWS>
+inline void one_column(const T* values, std::int64_t stride, const T* coef, std::int64_t panels, std::int64_t columns,
+                       double* to, std::int64_t to_stride) {
+    using R = Register<T>;
+    Values<T> sum[ROWS][PANEL_REGISTERS];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[r][k] = R::all(0);
+    for (std::int64_t p = 0; p < panels; ++p)
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) {
+            const auto loaded = R::load(coef + p * columns * PANEL<T> + k * R::COUNT);
+#pragma GCC unroll 4
+            for (int r = 0; r < ROWS; ++r)
+                sum[r][k] += loaded * R::load(values + r * stride + p * PANEL<T> + k * R::COUNT);
+        }
+    for (int r = 0; r < ROWS; ++r) {
+        T folded[4];
+        fold_four<T>(sum[r][0], sum[r][1], sum[r][2], sum[r][2], folded);
+        to[r * to_stride] += static_cast<double>(folded[0] + folded[1] + folded[2]);
+    }
+}
+
+template <class T, int ROWS>
+inline void all_columns(const T* values, std::int64_t stride, const T* coef, std::int64_t panels,
+                        std::int64_t columns, double* to, std::int64_t to_stride) {
+    std::int64_t c = 0;
+    for (; c + 3 <= columns; c += 3)
+        three_columns<T, ROWS>(values, stride, coef + c * PANEL<T>, panels, columns, to + c, to_stride);
+    for (; c < columns; ++c)
+        one_column<T, ROWS>(values, stride, coef + c * PANEL<T>, panels, columns, to + c, to_stride);
+}
+
+// Kernel values of a few left rows with the panels begin … end − 1, row r to values + r · stride.
+template <class T, class Kernel>
+inline void chunk_values(const Left<T>& left, std::int64_t row, std::int64_t rows, const PanelData<T>& panels,
+                         std::int64_t begin, std::int64_t end, const Kernel kernel, T* values, std::int64_t stride) {
+    using R = Register<T>;
+    const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+        R::store(values + (r - row) * stride + (p - begin) * PANEL<T> + k * R::COUNT, v);
+    };
+    if (!left.sparse && rows == TILE_ROWS) {
+        for (std::int64_t p = begin; p < end; ++p) dense_tile<T, TILE_ROWS, 1>(left, row, panels, p, kernel, sink);
+        return;
+    }
+    std::int64_t p = begin;
+    for (; p + 4 <= end; p += 4)
+        for (std::int64_t r = row; r < row + rows; ++r) {
+            if (left.sparse) sparse_tile<T, 4>(left, r, panels, p, kernel, sink);
+            else dense_tile<T, 1, 4>(left, r, panels, p, kernel, sink);
+        }
+    for (; p < end; ++p)
+        for (std::int64_t r = row; r < row + rows; ++r) {
+            if (left.sparse) sparse_tile<T, 1>(left, r, panels, p, kernel, sink);
+            else dense_tile<T, 1, 1>(left, r, panels, p, kernel, sink);
+        }
+}
+
+template <class T, class Rows>
+void machine_sums(const MachineData<T>& m, const Rows& rows, std::int64_t begin, std::int64_t end, double* to) {
+    const std::int64_t d = m.panels.d, width = m.groups * m.columns, size = d * static_cast<std::int64_t>(sizeof(T));
+    const auto between = [](std::int64_t n, std::int64_t least, std::int64_t most) {
+        return n < least ? least : n < most ? n : most;
+    };
+    const std::int64_t wanted = between(ROWS_BYTES / size, ROWS_TOGETHER, end - begin);
+    const std::int64_t together = (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
+    const std::int64_t chunk = between(PANEL_BYTES / (size * PANEL<T>), 1, CHUNK_PANELS);
+    Left<T> left(together, m.panels);
+    Scratch<T> values(TILE_ROWS * chunk * PANEL<T>);
+    const std::int64_t stride = chunk * PANEL<T>;
+    for (std::int64_t first = begin; first < end; first += together, to += together * width) {
+        left.count = between(together, 0, end - first);
+        for (std::int64_t r = 0; r < left.count; ++r) read_row(left, r, m, rows, first + r);
+        if (m.panels.formula == Formula::rbf) halve_norms(left);
+        for (std::int64_t i = 0; i < left.count * width; ++i) to[i] = 0;
+        with_formula(m.panels, [&]<Formula F>() {
+            const KernelOf<T, F> kernel(m.panels);
+            for (std::int64_t g = 0; g < m.groups; ++g)
+                for (std::int64_t p = m.starts[g]; p < m.starts[g + 1]; p += chunk) {
+                    const std::int64_t last = between(p + chunk, 0, m.starts[g + 1]);
+                    const T* coef = m.coef + p * m.columns * PANEL<T>;
+                    double* at = to + g * m.columns;
+                    for (std::int64_t r = 0; r < left.count; r += TILE_ROWS, at += TILE_ROWS * width) {
+                        const std::int64_t some = between(TILE_ROWS, 0, left.count - r);
+                        chunk_values(left, r, some, m.panels, p, last, kernel, values.data, stride);
+                        if (some == TILE_ROWS)
+                            all_columns<T, TILE_ROWS>(values.data, stride, coef, last - p, m.columns, at, width);
+                        else
+                            for (std::int64_t k = 0; k < some; ++k)
+                                all_columns<T, 1>(values.data + k * stride, stride, coef, last - p, m.columns,
+                                                  at + k * width, width);
+                    }
+                }
+        });
+    }
+}
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix
