@@ -1,6 +1,8 @@
 // Sums over the lanes of registers.
 #pragma once
 
+#include "links.hpp"
+
 namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
@@ -37,6 +39,17 @@ inline void fold_four(V a, V b, V c, V d, T* out) {
         out[r] = 0;
         for (int l = 0; l < COUNT; ++l) out[r] += whole[r][l];
     }
+}
+
+// The lanes of a register as double ones; where there are twice as many, two are added.
+inline Register<double>::Values widened(Register<double>::Values values) { return values; }
+inline Register<double>::Values widened(Register<float>::Values values) {
+    typedef float Half __attribute__((vector_size(REGISTER_BYTES / 2)));
+    typedef Register<double>::Values Wide;
+    Half low, high;
+    __builtin_memcpy(&low, &values, sizeof(low));
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(&values) + sizeof(low), sizeof(high));
+    return __builtin_convertvector(low, Wide) + __builtin_convertvector(high, Wide);
 }
 
 }  // namespace

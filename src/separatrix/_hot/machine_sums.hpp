@@ -2,10 +2,11 @@
 //
 // The support vectors stand in panels that are packed once; rows come as the user holds them and are only
 // scaled, a few at a time. Kernel values of four rows and some panels are written to memory that stays in
-// the first-level cache and are multiplied by the coefficients from there, in registers again. What is
-// summed in T are the values of one such chunk; the chunks are added in double.
+// the first-level cache and are multiplied by the coefficients from there, in registers again. Each lane of a
+// register is a sum in T over one such chunk; lanes and chunks are added in double.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "fold.hpp"
@@ -18,8 +19,10 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 constexpr std::int64_t ROWS_BYTES = 256 << 10;   // rows that are read at a time
-constexpr std::int64_t PANEL_BYTES = 192 << 10;  // panels that serve all these rows before the next do
-constexpr std::int64_t CHUNK_PANELS = 20, ROWS_TOGETHER = 8;
+// Panels that serve all these rows before the next do: from the second-level cache, but from the first where
+// the rows are mostly zeros, since each number of a panel then serves one row at a time.
+constexpr std::int64_t PANEL_BYTES = 192 << 10, SPARSE_PANEL_BYTES = 24 << 10;
+constexpr std::int64_t CHUNK_PANELS = 20, SPARSE_PANELS = 4, ROWS_TOGETHER = 16;
 
 template <class T, class Data>
 inline T packed(Data x, std::int64_t j, const MachineData<T>& m) {
@@ -68,27 +71,34 @@ inline void read_row(Left<T>& left, std::int64_t r, const MachineData<T>& m, con
     left.begin.data[r + 1] = at + left.d;
 }
 
-// |x|²/2, summed feature by feature as that of the panels: equal samples have distance 0.
+// |x|²/2, summed feature by feature and in registers as that of the panels: equal samples have distance 0.
 template <class T>
 inline void halve_norms(Left<T>& left) {
-    for (std::int64_t r = 0; r < left.count; r += ROWS_TOGETHER) {
-        T sum[ROWS_TOGETHER] = {};
-        if (left.sparse) {
-            for (std::int64_t k = r; k < left.count && k < r + ROWS_TOGETHER; ++k)
-                for (std::int64_t at = left.begin.data[k]; at < left.begin.data[k + 1]; ++at)
-                    sum[k - r] += left.x.data[at] * left.x.data[at];
-        } else {
-            const T* x = left.x.data + r * left.d;  // memory for whole groups of rows is there
-            for (std::int64_t j = 0; j < left.d; ++j)
-                for (std::int64_t k = 0; k < ROWS_TOGETHER; ++k) sum[k] += x[k * left.d + j] * x[k * left.d + j];
+    using R = Register<T>;
+    if (left.sparse) {
+        for (std::int64_t r = 0; r < left.count; ++r) {
+            auto sum = R::all(0);
+            for (std::int64_t at = left.begin.data[r]; at < left.begin.data[r + 1]; ++at)
+                sum += R::all(left.x.data[at]) * R::all(left.x.data[at]);
+            left.half.data[r] = sum[0] * T(0.5);
         }
-        for (std::int64_t k = 0; k < ROWS_TOGETHER; ++k) left.half.data[r + k] = sum[k] * T(0.5);
+        return;
+    }
+    for (std::int64_t r = 0; r < left.count; r += R::COUNT) {  // memory for whole registers of rows is there
+        auto sum = R::all(0);
+        const T* x = left.x.data + r * left.d;
+        for (std::int64_t j = 0; j < left.d; ++j) {
+            Values<T> value;
+            for (int k = 0; k < R::COUNT; ++k) value[k] = x[k * left.d + j];
+            sum += value * value;
+        }
+        R::store(left.half.data + r, sum * T(0.5));
     }
 }
 
 // to[r][c] += Σ_s values[r][s] coef[c][s] over all s of some panels, for ROWS rows and three columns.
 template <class T, int ROWS>
-inline void three_columns(const T* values, std::int64_t stride, const T* coef, std::int64_t panels,
+__attribute__((noinline)) void three_columns(const T* values, std::int64_t stride, const T* coef, std::int64_t panels,
                           std::int64_t columns, double* to, std::int64_t to_stride) {
     using R = Register<T>;
     constexpr int COLUMNS = 3;
@@ -111,15 +121,16 @@ inline void three_columns(const T* values, std::int64_t stride, const T* coef, s
             }
         }
     for (int r = 0; r < ROWS; ++r) {
-        T folded[4];
-        fold_four<T>(sum[r][0], sum[r][1], sum[r][2], sum[r][2], folded);
-        for (int c = 0; c < COLUMNS; ++c) to[r * to_stride + c] += static_cast<double>(folded[c]);
+        double folded[4];
+        const auto last = widened(sum[r][2]);
+        fold_four<double>(widened(sum[r][0]), widened(sum[r][1]), last, last, folded);
+        for (int c = 0; c < COLUMNS; ++c) to[r * to_stride + c] += folded[c];
     }
 }
 
 // The same for one column; its registers are summed apart, which keeps the processor busy.
 template <class T, int ROWS>
-inline void one_column(const T* values, std::int64_t stride, const T* coef, std::int64_t panels, std::int64_t columns,
+__attribute__((noinline)) void one_column(const T* values, std::int64_t stride, const T* coef, std::int64_t panels, std::int64_t columns,
                        double* to, std::int64_t to_stride) {
     using R = Register<T>;
     Values<T> sum[ROWS][PANEL_REGISTERS];
@@ -136,9 +147,10 @@ inline void one_column(const T* values, std::int64_t stride, const T* coef, std:
                 sum[r][k] += loaded * R::load(values + r * stride + p * PANEL<T> + k * R::COUNT);
         }
     for (int r = 0; r < ROWS; ++r) {
-        T folded[4];
-        fold_four<T>(sum[r][0], sum[r][1], sum[r][2], sum[r][2], folded);
-        to[r * to_stride] += static_cast<double>(folded[0] + folded[1] + folded[2]);
+        const auto all = widened(sum[r][0]) + widened(sum[r][1]) + widened(sum[r][2]);
+        double folded = 0;
+        for (std::size_t l = 0; l < sizeof(all) / sizeof(double); ++l) folded += all[l];
+        to[r * to_stride] += folded;
     }
 }
 
@@ -177,42 +189,52 @@ inline void chunk_values(const Left<T>& left, std::int64_t row, std::int64_t row
         }
 }
 
+inline std::int64_t between(std::int64_t n, std::int64_t least, std::int64_t most) {
+    return n < least ? least : n < most ? n : most;
+}
+
+// The sums of the left rows; not inlined, so that one copy serves all kinds of rows.
+template <class T>
+__attribute__((noinline)) void sum_left(const MachineData<T>& m, const Left<T>& left, Scratch<T>& values, double* to) {
+    const std::int64_t width = m.groups * m.columns, size = m.panels.d * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t chunk = m.panels.sparse
+                                   ? between(SPARSE_PANEL_BYTES / (size * PANEL<T>), SPARSE_PANELS, CHUNK_PANELS)
+                                   : between(PANEL_BYTES / (size * PANEL<T>), 1, CHUNK_PANELS);
+    const std::int64_t stride = chunk * PANEL<T>;
+    for (std::int64_t i = 0; i < left.count * width; ++i) to[i] = 0;
+    with_formula(m.panels, [&]<Formula F>() {
+        const KernelOf<T, F> kernel(m.panels);
+        for (std::int64_t g = 0; g < m.groups; ++g)
+            for (std::int64_t p = m.starts[g]; p < m.starts[g + 1]; p += chunk) {
+                const std::int64_t last = between(p + chunk, 0, m.starts[g + 1]);
+                const T* coef = m.coef + p * m.columns * PANEL<T>;
+                double* at = to + g * m.columns;
+                for (std::int64_t r = 0; r < left.count; r += TILE_ROWS, at += TILE_ROWS * width) {
+                    const std::int64_t some = between(TILE_ROWS, 0, left.count - r);
+                    chunk_values(left, r, some, m.panels, p, last, kernel, values.data, stride);
+                    if (some == TILE_ROWS)
+                        all_columns<T, TILE_ROWS>(values.data, stride, coef, last - p, m.columns, at, width);
+                    else
+                        for (std::int64_t k = 0; k < some; ++k)
+                            all_columns<T, 1>(values.data + k * stride, stride, coef, last - p, m.columns,
+                                              at + k * width, width);
+                }
+            }
+    });
+}
+
 template <class T, class Rows>
 void machine_sums(const MachineData<T>& m, const Rows& rows, std::int64_t begin, std::int64_t end, double* to) {
-    const std::int64_t d = m.panels.d, width = m.groups * m.columns, size = d * static_cast<std::int64_t>(sizeof(T));
-    const auto between = [](std::int64_t n, std::int64_t least, std::int64_t most) {
-        return n < least ? least : n < most ? n : most;
-    };
+    const std::int64_t size = m.panels.d * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t wanted = between(ROWS_BYTES / size, ROWS_TOGETHER, end - begin);
     const std::int64_t together = (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
-    const std::int64_t chunk = between(PANEL_BYTES / (size * PANEL<T>), 1, CHUNK_PANELS);
     Left<T> left(together, m.panels);
-    Scratch<T> values(TILE_ROWS * chunk * PANEL<T>);
-    const std::int64_t stride = chunk * PANEL<T>;
-    for (std::int64_t first = begin; first < end; first += together, to += together * width) {
+    Scratch<T> values(TILE_ROWS * CHUNK_PANELS * PANEL<T>);
+    for (std::int64_t first = begin; first < end; first += together, to += together * m.groups * m.columns) {
         left.count = between(together, 0, end - first);
         for (std::int64_t r = 0; r < left.count; ++r) read_row(left, r, m, rows, first + r);
         if (m.panels.formula == Formula::rbf) halve_norms(left);
-        for (std::int64_t i = 0; i < left.count * width; ++i) to[i] = 0;
-        with_formula(m.panels, [&]<Formula F>() {
-            const KernelOf<T, F> kernel(m.panels);
-            for (std::int64_t g = 0; g < m.groups; ++g)
-                for (std::int64_t p = m.starts[g]; p < m.starts[g + 1]; p += chunk) {
-                    const std::int64_t last = between(p + chunk, 0, m.starts[g + 1]);
-                    const T* coef = m.coef + p * m.columns * PANEL<T>;
-                    double* at = to + g * m.columns;
-                    for (std::int64_t r = 0; r < left.count; r += TILE_ROWS, at += TILE_ROWS * width) {
-                        const std::int64_t some = between(TILE_ROWS, 0, left.count - r);
-                        chunk_values(left, r, some, m.panels, p, last, kernel, values.data, stride);
-                        if (some == TILE_ROWS)
-                            all_columns<T, TILE_ROWS>(values.data, stride, coef, last - p, m.columns, at, width);
-                        else
-                            for (std::int64_t k = 0; k < some; ++k)
-                                all_columns<T, 1>(values.data + k * stride, stride, coef, last - p, m.columns,
-                                                  at + k * width, width);
-                    }
-                }
-        });
+        sum_left(m, left, values, to);
     }
 }
 

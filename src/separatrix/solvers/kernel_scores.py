@@ -16,10 +16,14 @@ from separatrix.solvers.kernel_matrix import Native, Precision, native_of, packi
 
 #: Kernel entries held at a time where the compiled loops do not know the kernel.
 _PIECE = 1 << 21
-#: Bytes that packed support vectors may take in double precision.
-_SUPPORT_BYTES = 1 << 31
+#: Bytes that packed support vectors may take in double precision; those of sparse ones beyond which only
+#: features that occur in them are packed.
+_SUPPORT_BYTES, _WIDE_BYTES = 1 << 30, 1 << 26
 #: Rounding error of a score up to which float32 data are worked on in float32.
-_ERROR = 1e-4
+_ERROR = 1e-5
+#: How many times the expected rounding error of a score it is taken to be at most, and the error up to which
+#: so few decisions are in doubt that float32 pays.
+_SAFE, _MOST_DOUBT = 8.0, 0.05
 #: Multiply-adds below which threads cost more than they gain; parts that the rows are dealt out in above,
 #: which are multiples of so many rows.
 _SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8
@@ -80,12 +84,19 @@ class SupportSums:
         self.sizes = np.array([coef.shape[0]]) if sizes is None else np.asarray(sizes, dtype=np.int64)
         self.columns = self.sizes.size * coef.shape[1]
         self._packs: dict[Precision, Any] = {}
+        self._expected: float | None = None
+        self._narrow: _Narrow | None = None
         native = native_of(kernel) if coef.shape[0] and _is_matrix(support) else None
-        if native is not None and support.shape[0] * support.shape[1] * 8 > _SUPPORT_BYTES:
-            native = None
+        if native is not None:
+            support = _canonical(support)
+            if sparse.issparse(support) and support.shape[0] * support.shape[1] * 8 > _WIDE_BYTES:
+                self._narrow = _Narrow(support)
+                self.support = support = self._narrow(support)
+            self._vectors = view_of(support)
+            if support.shape[0] * support.shape[1] * 8 > _SUPPORT_BYTES:
+                native = None
         self._native = native
         if native is not None:
-            self._vectors = view_of(_canonical(support))
             self._packing = packing_of(native, self._vectors)
 
     def __call__(self, X: Any, precision: Precision | None = None) -> Array:
@@ -96,32 +107,60 @@ class SupportSums:
         X : array, CSR matrix or list
             Samples.
         precision : {"float32", "float64"} or None
-            Of the kernel values. None is float32 where samples and support vectors are and the error is
-            about 1e-4 at most.
+            Of the kernel values; None is that of :meth:`precision`.
         """
         m = X.shape[0] if hasattr(X, "shape") else len(X)
         if m == 0 or self.coef.shape[0] == 0:
             return np.zeros((m, self.columns))
-        if self._native is None or not _is_matrix(X):
-            return self._by_blocks(X, m)
-        if precision is None:
-            single = working_dtype(X.dtype) == np.float32 == self._vectors.dtype
-            precision = "float32" if single and self.error() <= _ERROR else "float64"
         out = np.empty((m, self.columns))
-        self._compiled(self._machine(precision), view_of(_canonical(X)), out)
+        if self._narrow is None:
+            self._add(X, out, precision)
+            return out
+        wide = view_of(_canonical(sparse.csr_array(X)))
+        for rows in wide.parts():
+            self._add(self._narrow(wide.read(rows)), out[rows], precision)
         return out
+
+    def _add(self, X: Any, out: Array, precision: Precision | None) -> None:
+        if self._native is None or not _is_matrix(X):
+            self._by_blocks(X, out)
+        else:
+            machine = self._machine(precision or self.precision(X))
+            self._compiled(machine, view_of(_canonical(X)), out)
+
+    def precision(self, X: Any) -> Precision:
+        """Return the precision for these samples: float32 where they are and it is exact to about 1e-5."""
+        single = self._native is not None and working_dtype(X.dtype) == np.float32 == self._vectors.dtype
+        return "float32" if single and self.error() <= _ERROR else "float64"
+
+    def quick_error(self, X: Any) -> float:
+        """Return how far sums in float32 are from those in double at most; inf where they do not pay.
+
+        It is a multiple of what is to be expected of independent rounding errors, not a proof.
+        """
+        if self._native is None or not _is_matrix(X):
+            return np.inf
+        if X.shape[0] * self.coef.shape[0] * (self._vectors.shape[1] + 16) < _SERIAL:
+            return np.inf
+        if self.precision(X) == "float32":
+            return np.inf
+        error = _SAFE * self.error()
+        return error if error < _MOST_DOUBT else np.inf
 
     def error(self) -> float:
         """Return about how far sums are from exact ones if kernel values are computed in float32."""
         native = self._native
         if native is None:
             return np.inf
-        largest = 1.0
-        if native.formula != 2:
-            largest = float(np.sqrt(self._vectors.row_norms().max())) * native.scale
-            largest = (largest * largest + abs(native.coef0)) ** max(1, native.degree)
-        scale = 1.0 + (self._machine("float32").mean_half if native.formula == 2 else native.degree)
-        return 6e-8 * scale * largest * float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
+        if self._expected is None:
+            largest = 1.0
+            if native.formula != 2:
+                largest = float(np.sqrt(self._vectors.row_norms().max())) * native.scale
+                largest = (largest * largest + abs(native.coef0)) ** max(1, native.degree)
+            scale = 1.0 + (self._machine("float32").mean_half if native.formula == 2 else native.degree)
+            norm = float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
+            self._expected = 6e-8 * scale * largest * norm
+        return self._expected
 
     def _machine(self, precision: Precision) -> Any:
         """Return the packed support vectors; threads that come at the same time may both pack them."""
@@ -180,13 +219,12 @@ class SupportSums:
         for _ in in_threads(work, parts):
             pass
 
-    def _by_blocks(self, X: Any, m: int) -> Array:
+    def _by_blocks(self, X: Any, out: Array) -> None:
         """Sum with blocks of the kernel's own values."""
-        out = np.empty((m, self.columns))
         groups = self.sizes.size
         ends = np.cumsum(self.sizes).tolist()
         step, width = max(1, _PIECE // self.coef.shape[0]), self.coef.shape[1]
-        for begin in range(0, m, step):
+        for begin in range(0, out.shape[0], step):
             block = X[begin : begin + step]
             if getattr(self.kernel, "precomputed", False):
                 values = np.asarray(block)[:, np.asarray(self.support)]
@@ -195,7 +233,40 @@ class SupportSums:
             for g in range(groups):
                 part = slice(ends[g] - int(self.sizes[g]), ends[g])
                 out[begin : begin + step, g * width : (g + 1) * width] = values[:, part] @ self.coef[part]
-        return out
+
+
+class _Narrow:
+    """Only the features that occur in some sparse rows, and one more.
+
+    Inner products with those rows do not see the other features; their squares are part of a norm, which the
+    last feature keeps. The memory that is needed grows with the stored values, not with the features.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.features = np.unique(rows.indices[: rows.indptr[-1]])
+
+    def __call__(self, rows: Any) -> Any:
+        """Return sparse rows in these features."""
+        n, count = rows.shape[0], self.features.shape[0]
+        stored = int(rows.indptr[-1])
+        indices, data = rows.indices[:stored], rows.data[:stored]
+        if data.dtype.kind != "f":
+            data = data.astype(np.float64)
+        place = np.searchsorted(self.features, indices)
+        place[place == count] = 0
+        known = self.features[place] == indices if count else np.zeros(stored, dtype=bool)
+        row = np.repeat(np.arange(n), np.diff(rows.indptr))
+        rest = np.bincount(row[~known], np.square(data[~known], dtype=np.float64), minlength=n)
+        kept = np.bincount(row[known], minlength=n) + 1
+        indptr = np.concatenate([[0], np.cumsum(kept)])
+        last = indptr[1:] - 1
+        inner = np.ones(indptr[-1], dtype=bool)
+        inner[last] = False
+        values = np.empty(indptr[-1], dtype=data.dtype)
+        columns = np.empty(indptr[-1], dtype=np.int64)
+        values[inner], columns[inner] = data[known], place[known]
+        values[last], columns[last] = np.sqrt(rest), count
+        return sparse.csr_array((values, columns, indptr), shape=(n, count + 1))
 
 
 def _is_matrix(samples: Any) -> bool:
