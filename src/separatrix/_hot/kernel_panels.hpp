@@ -57,10 +57,13 @@ inline Values<T> exp2_of(Values<T> x) {
     auto q = R::all(C::Q[C::TERMS - 1]);
     for (int k = C::TERMS - 2; k >= 0; --k) q = q * f + C::Q[k];
     const auto p = q * f + T(1);
-    // The low bits of `shifted` hold the integer part.
-    const auto bits = __builtin_bit_cast(typename R::Integers, p) +
-                      (__builtin_bit_cast(typename R::Integers, shifted) << C::MANTISSA);
-    return __builtin_bit_cast(Values<T>, bits);
+    typename R::Integers power, bits;
+    __builtin_memcpy(&power, &shifted, sizeof(power));
+    __builtin_memcpy(&bits, &p, sizeof(bits));
+    bits += power << C::MANTISSA;  // the low bits of `shifted` hold the integer part
+    Values<T> result;
+    __builtin_memcpy(&result, &bits, sizeof(result));
+    return result;
 }
 
 // The kernel as a function of x·z.

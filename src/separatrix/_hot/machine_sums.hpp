@@ -164,29 +164,43 @@ inline void all_columns(const T* values, std::int64_t stride, const T* coef, std
         one_column<T, ROWS>(values, stride, coef + c * PANEL<T>, panels, columns, to + c, to_stride);
 }
 
+// Kernel values of ROWS left rows with PANELS neighbouring panels, row by row. Inlined, the compiler would keep
+// the kernel's constants in registers for the next tile, and the sums of this one in memory.
+template <class T, int ROWS, int PANELS, class Kernel>
+__attribute__((noinline)) void dense_values(const Left<T>& left, std::int64_t row, const PanelData<T>& panels,
+                                            std::int64_t panel, const Kernel kernel, T* to, std::int64_t stride) {
+    dense_tile<T, ROWS, PANELS>(left, row, panels, panel, kernel,
+                                [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
+                                    const std::int64_t at = (p - panel) * PANEL<T> + k * Register<T>::COUNT;
+                                    Register<T>::store(to + (r - row) * stride + at, v);
+                                });
+}
+
+template <class T, int PANELS, class Kernel>
+__attribute__((noinline)) void sparse_values(const Left<T>& left, std::int64_t row, const PanelData<T>& panels,
+                                             std::int64_t panel, const Kernel kernel, T* to) {
+    sparse_tile<T, PANELS>(left, row, panels, panel, kernel, [=](std::int64_t, std::int64_t p, int k, Values<T> v) {
+        Register<T>::store(to + (p - panel) * PANEL<T> + k * Register<T>::COUNT, v);
+    });
+}
+
 // Kernel values of a few left rows with the panels begin … end − 1, row r to values + r · stride.
 template <class T, class Kernel>
 inline void chunk_values(const Left<T>& left, std::int64_t row, std::int64_t rows, const PanelData<T>& panels,
                          std::int64_t begin, std::int64_t end, const Kernel kernel, T* values, std::int64_t stride) {
-    using R = Register<T>;
-    const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
-        R::store(values + (r - row) * stride + (p - begin) * PANEL<T> + k * R::COUNT, v);
+    const auto some = [&]<int PANELS>(std::int64_t p) {
+        T* to = values + (p - begin) * PANEL<T>;
+        for (std::int64_t r = row; r < row + rows; ++r, to += stride) {
+            if (left.sparse) sparse_values<T, PANELS>(left, r, panels, p, kernel, to);
+            else dense_values<T, 1, PANELS>(left, r, panels, p, kernel, to, stride);
+        }
     };
-    if (!left.sparse && rows == TILE_ROWS) {
-        for (std::int64_t p = begin; p < end; ++p) dense_tile<T, TILE_ROWS, 1>(left, row, panels, p, kernel, sink);
-        return;
-    }
     std::int64_t p = begin;
-    for (; p + 4 <= end; p += 4)
-        for (std::int64_t r = row; r < row + rows; ++r) {
-            if (left.sparse) sparse_tile<T, 4>(left, r, panels, p, kernel, sink);
-            else dense_tile<T, 1, 4>(left, r, panels, p, kernel, sink);
-        }
-    for (; p < end; ++p)
-        for (std::int64_t r = row; r < row + rows; ++r) {
-            if (left.sparse) sparse_tile<T, 1>(left, r, panels, p, kernel, sink);
-            else dense_tile<T, 1, 1>(left, r, panels, p, kernel, sink);
-        }
+    if (!left.sparse && rows == TILE_ROWS)
+        for (; p < end; ++p)
+            dense_values<T, TILE_ROWS, 1>(left, row, panels, p, kernel, values + (p - begin) * PANEL<T>, stride);
+    for (; p + 4 <= end; p += 4) some.template operator()<4>(p);
+    for (; p < end; ++p) some.template operator()<1>(p);
 }
 
 inline std::int64_t between(std::int64_t n, std::int64_t least, std::int64_t most) {
