@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from separatrix import _hot
 from separatrix.data.view import Array
+from separatrix.solvers.votes import pair_votes
 
 NAMES = ("ovr", "ovo", "joint")
 
@@ -107,10 +107,7 @@ class Coding:
         if self.name != "ovo":
             return scores
         # The votes decide; the bounded sum of scores only separates equal votes.
-        scores = np.ascontiguousarray(scores)
-        decision = np.empty((scores.shape[0], self.n_classes), dtype=scores.dtype)
-        _hot.pair_votes(scores, self.n_classes, decision)
-        return decision
+        return pair_votes(scores, self.n_classes)
 
     def decide(self, scores: Array) -> Array:
         """Return the number of the class that the scores of each row choose."""
@@ -172,26 +169,3 @@ class Coding:
         first, second = np.array(list(combinations(range(self.n_classes), 2))).T
         pairs = Coding.of("ovo", self.n_classes).codes
         return coef[first] - coef[second], intercept[first] - intercept[second], pairs
-
-
-def pair_scores(sums: Array, n_classes: int, intercept: Array) -> Array:
-    """Return the scores of all pairs of classes from sums over each class's samples.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n, n_classes (n_classes − 1))
-        For each class the sums over its own samples in its machines against the other classes, in order.
-    n_classes : int
-        Number of classes.
-    intercept : ndarray of shape (pairs,)
-        What each pair's score begins with.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pair_scores(np.array([[1.0, 2.0, 10.0, 20.0, 100.0, 200.0]]), 3, np.zeros(3)).tolist()
-    [[11.0, 102.0, 220.0]]
-    """
-    scores = np.empty((sums.shape[0], intercept.shape[0]))
-    _hot.pair_scores(sums, n_classes, np.ascontiguousarray(intercept, dtype=np.float64), scores)
-    return scores

@@ -23,7 +23,7 @@ from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
-from separatrix.multiclass import NAMES, Coding, pair_scores
+from separatrix.multiclass import NAMES, Coding
 from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
@@ -32,6 +32,7 @@ from separatrix.solvers.out_of_fold import Folds, deal
 from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine
+from separatrix.solvers.votes import pair_scores
 
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
 _FOLDS, _FOLD_TOL = 5, 1e-2
@@ -305,7 +306,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        return np.asarray(self.classes_[self._decide(self._check_new(X))])
+        X = self._check_new(X)
+        return np.asarray(self.classes_[self._decide(X)])
 
     def _decide(self, X: Any) -> Array:
         """Return the number of each sample's class.
