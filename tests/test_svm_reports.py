@@ -269,7 +269,6 @@ BAD = {
     "all weights 0": (SVC(), X, Y, "all samples have zero or negative weights"),
     "joint nu": (NuSVC(multiclass="joint"), X, Y, r"choose SVC\(multiclass='joint'\)"),
     "joint hard margin": (SVC(multiclass="joint", C=np.inf), X, Y, "needs a finite C"),
-    "joint probability": (SVC(multiclass="joint", probability=True), X, Y, "choose multiclass='ovo'"),
     "pairs of ovr": (
         SVC(multiclass="ovr", decision_function_shape="ovo"),
         X,

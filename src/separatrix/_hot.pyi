@@ -348,6 +348,47 @@ class _KernelPanels:
 class KernelPanelsFloat32(_KernelPanels): ...
 class KernelPanelsFloat64(_KernelPanels): ...
 
+class _KernelMachine:
+    mean_half: float
+    def __init__(
+        self,
+        *,
+        formula: int,
+        degree: int,
+        coef0: float,
+        scale: float,
+        sparse: bool,
+        d: int,
+        shift: NDArray[Any] | None,
+        sizes: NDArray[Any],
+        columns: int,
+    ) -> None: ...
+    def fill_dense(self, X: NDArray[Any], first: int) -> None: ...
+    def fill_csr(
+        self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], first: int
+    ) -> None: ...
+    def finish(self, coef: NDArray[Any], /) -> None: ...
+    # The rows, which of them, and where their sums go.
+    def sums_dense(self, X: NDArray[Any], begin: int, end: int, to: NDArray[Any], /) -> None: ...
+    def sums_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        begin: int,
+        end: int,
+        to: NDArray[Any],
+        /,
+    ) -> None: ...
+
+class KernelMachineFloat32(_KernelMachine): ...
+class KernelMachineFloat64(_KernelMachine): ...
+
+def pair_scores(
+    sums: NDArray[Any], classes: int, intercept: NDArray[Any], to: NDArray[Any], /
+) -> None: ...
+def pair_votes(scores: NDArray[Any], classes: int, to: NDArray[Any], /) -> None: ...
+
 class _Smo:
     steps: int
     entries: int

@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from separatrix.data.view import Array
+from separatrix.solvers.votes import pair_votes
 
 NAMES = ("ovr", "ovo", "joint")
 
@@ -106,11 +107,7 @@ class Coding:
         if self.name != "ovo":
             return scores
         # The votes decide; the bounded sum of scores only separates equal votes.
-        # A pair's vote counts for its first class if the score is not negative, else for its second.
-        codes = self.codes.T.astype(scores.dtype)
-        votes = (scores >= 0).astype(scores.dtype) @ codes + (codes < 0).sum(axis=0)
-        total = scores @ codes
-        return np.asarray(votes + total / (3 * (np.abs(total) + 1)), dtype=scores.dtype)
+        return pair_votes(scores, self.n_classes)
 
     def decide(self, scores: Array) -> Array:
         """Return the number of the class that the scores of each row choose."""
@@ -121,6 +118,38 @@ class Coding:
         if decision.ndim == 1:
             return np.asarray(decision >= 0, dtype=np.intp)
         return np.asarray(np.argmax(decision, axis=1))
+
+    def clear(self, scores: Array, chosen: Array, error: float) -> Array:
+        """Return for which rows the choice is the same for all scores that differ by ``error`` at most.
+
+        For one-vs-one only a class that wins against every other one is taken to be clear.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, columns)
+            Scores.
+        chosen : ndarray of int of shape (n,)
+            What :meth:`decide` makes of them.
+        error : float
+            How far each score may be from the exact one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> scores = np.array([[0.5], [-0.01]])
+        >>> Coding.of("ovr", 2).clear(scores, np.array([1, 0]), 0.1).tolist()
+        [True, False]
+        """
+        if self.columns == 1:
+            return np.asarray(np.abs(scores[:, 0]) > error)
+        rows = np.arange(scores.shape[0])
+        if self.name != "ovo":
+            others = scores.copy()
+            others[rows, chosen] = -np.inf
+            return np.asarray(scores[rows, chosen] - others.max(axis=1) > 2 * error)
+        own = np.array([np.flatnonzero(codes) for codes in self.codes])  # each class's pairs
+        signs = np.take_along_axis(self.codes, own, axis=1)
+        return np.asarray((scores[rows[:, None], own[chosen]] * signs[chosen] > error).all(axis=1))
 
     def boundaries(self, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
         """Return the hyperplanes ``w·x + b = 0`` of the coding and what lies on either side.

@@ -11,6 +11,7 @@ const KernelSet& chosen_kernels();
 
 void bind_box_dual(nanobind::module_& m);
 void bind_coordinate(nanobind::module_& m);
+void bind_machine_sums(nanobind::module_& m);
 void bind_neighbors(nanobind::module_& m);
 void bind_crammer_singer(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);

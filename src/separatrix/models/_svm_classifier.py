@@ -26,15 +26,14 @@ from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding
 from separatrix.solvers._judge import own_and_rival
 from separatrix.solvers.hard_margin import HardMargins
-from separatrix.solvers.joint_machine import JointMachine
-from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 from separatrix.solvers.out_of_fold import Folds, deal
 from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import Machine
+from separatrix.solvers.votes import pair_scores
 
-#: Up to so many classes the scores of all pairs are summed at once; beyond, class by class.
-_FEW_CLASSES = 4
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
 _FOLDS, _FOLD_TOL = 5, 1e-2
 
@@ -138,10 +137,6 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
                 f"decision_function_shape='ovo' shows the scores of pairs of classes, which multiclass="
                 f"{self.multiclass!r} does not learn: choose decision_function_shape='ovr' or "
                 "multiclass='ovo'."
-            )
-        if self.multiclass == "joint" and self.probability not in (False, "deprecated"):
-            raise ValueError(
-                "probability=True needs scores of binary machines: choose multiclass='ovo' or 'ovr'."
             )
 
     @abstractmethod
@@ -264,20 +259,17 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             columns[parts[j], column] = dual[i, parts[j]]
         return columns
 
-    def _score_columns(self, X: Any) -> Array:
-        """Return the scores of checked samples, one column per machine."""
-        dual, K = self._dual(), len(self.classes_)
-        if not self._by_pairs:
-            return self._sums(X, np.ascontiguousarray(dual.T)) + self.intercept_
-        if K <= _FEW_CLASSES:
-            return self._sums(X, self._pair_columns(dual)) + self.intercept_
+    def _groups(self) -> Array | None:
         # A support vector takes part in K − 1 of the K(K − 1)/2 machines only.
-        parts = [self._sums(X, np.ascontiguousarray(dual[:, part].T), part) for part in self._parts()]
-        scores = np.empty((X.shape[0], self.intercept_.shape[0]))
-        for column, (i, j) in enumerate(combinations(range(K), 2)):
-            scores[:, column] = parts[i][:, j - 1] + parts[j][:, i]
-        scores += self.intercept_
-        return scores
+        return self._n_support if self._by_pairs else None
+
+    def _score_columns(self, X: Any, precision: Precision | None = None) -> Array:
+        """Return the scores of checked samples, one column per machine."""
+        sums = self._support_sums()(X, precision)
+        if not self._by_pairs:
+            sums += self.intercept_
+            return sums
+        return pair_scores(sums, len(self.classes_), self.intercept_)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores ``f(x)``.
@@ -314,8 +306,23 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        scores = self._score_columns(self._check_new(X))
-        return np.asarray(self.classes_[self._coding.decide(scores)])
+        X = self._check_new(X)
+        return np.asarray(self.classes_[self._decide(X)])
+
+    def _decide(self, X: Any) -> Array:
+        """Return the number of each sample's class.
+
+        Single precision decides where its error cannot matter; other samples' scores are computed again.
+        """
+        error = self._support_sums().quick_error(X)
+        if np.isinf(error):
+            return self._coding.decide(self._score_columns(X))
+        scores = self._score_columns(X, "float32")
+        chosen = self._coding.decide(scores)
+        doubtful = np.flatnonzero(~self._coding.clear(scores, chosen, error))
+        if doubtful.size:
+            chosen[doubtful] = self._coding.decide(self._score_columns(X[doubtful]))
+        return chosen
 
     def _linear_coef(self) -> Any:
         if not self._by_pairs:
@@ -334,15 +341,23 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             return
         random = check_random_state(0 if self.random_state is None else self.random_state)
         left = None if self.max_time is None else max(1e-3, self.max_time - self.certificate_.seconds)
-        folds = Folds(
-            matrix,
-            deal(numbers, _FOLDS, random),
-            tol=max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7),
-            max_steps=int(self.max_iter),
-            max_time=left,
-            nu=getattr(self, "nu", None),
-        )
-        scores = folds.scores(problems, solver.solutions)
+        fold_of = deal(numbers, _FOLDS, random)
+        tol = max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7)
+        if isinstance(solver, JointMachine):
+            upper = solver.solver.cost
+            columns = joint_fold_scores(matrix, numbers, upper, fold_of, tol=tol, max_time=left)
+            columns = columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
+            scores = [columns[p.rows, column] for column, p in enumerate(problems)]
+        else:
+            folds = Folds(
+                matrix,
+                fold_of,
+                tol=tol,
+                max_steps=int(self.max_iter),
+                max_time=left,
+                nu=getattr(self, "nu", None),
+            )
+            scores = folds.scores(problems, solver.solutions)
         fits = [
             fit_sigmoid(f, p.signs > 0, None if weights is None else weights[p.rows])
             for f, p in zip(scores, problems, strict=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +26,7 @@ from separatrix.solvers._loop import Below, Outcome, run
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
-from separatrix.solvers.kernel_scores import kernel_scores
+from separatrix.solvers.kernel_scores import SupportSums
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import SupportMachines
 from separatrix.solvers.svm_certificate import certify, scale_advice
@@ -42,6 +43,8 @@ FEW = 500
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
+#: Packed support vectors of models that have predicted, and the arrays they come from.
+_KEPT: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SupportSums]] = WeakKeyDictionary()
 #: From here on tol bounds the relative gap too; a larger one leaves it ten times as large at most.
 _TIGHT = 1e-5
 
@@ -240,15 +243,30 @@ class KernelSVM(IterativeEstimator):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return new_samples(self, self.kernel, X)
 
-    def _sums(self, X: Any, coef: Array, part: slice | None = None) -> Array:
-        """Return ``Σ_j k(x, x_j) coef[j, :]`` over the support vectors (or a part of them)."""
+    def _support_sums(self) -> SupportSums:
+        """Return the support vectors as they are kept packed between predictions of the same model.
+
+        They are no part of the model's state: they are not copied or stored with it, and are made anew where
+        one of the arrays they come from has been replaced. These become read-only, since a change within
+        them would go unnoticed.
+        """
         precomputed = kind_of(self.kernel) == "matrix"
-        support = self.support_ if precomputed else self.support_vectors_
-        if part is not None:
-            support = support[part]
-        if coef.shape[0] == 0:
-            return np.zeros((X.shape[0], coef.shape[1]))
-        return kernel_scores(self.kernel_, support, coef, X)
+        vectors = self.support_ if precomputed else self.support_vectors_
+        sources = (self.kernel_, vectors, self.dual_coef_, self._n_support)
+        kept = _KEPT.get(self)
+        if kept is not None and all(old is new for old, new in zip(kept[0], sources, strict=True)):
+            return kept[1]
+        sums = SupportSums(self.kernel_, vectors, np.ascontiguousarray(self._dual().T), self._groups())
+        for array in (vectors, self.dual_coef_):
+            for part in (array, getattr(array, "data", None)):
+                if isinstance(part, np.ndarray):
+                    part.flags.writeable = False
+        _KEPT[self] = (sources, sums)
+        return sums
+
+    def _groups(self) -> Array | None:
+        """Return how many support vectors are summed apart; None sums over all of them."""
+        return None
 
     @property
     def coef_(self) -> Any:

@@ -138,7 +138,8 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         ndarray of shape (n,)
             Scores without the offset.
         """
-        return np.asarray(self._sums(self._check_new(X), np.ascontiguousarray(self._dual().T))[:, 0])
+        X = self._check_new(X)
+        return np.asarray(self._support_sums()(X)[:, 0])
 
     def decision_function(self, X: Any) -> Array:
         """Return ``f(x) = w·φ(x) − ρ``: not negative for inliers.

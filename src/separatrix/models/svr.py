@@ -95,7 +95,7 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
             Predictions.
         """
         X = self._check_new(X)
-        return np.asarray(self._sums(X, np.ascontiguousarray(self._dual().T))[:, 0] + self.intercept_[0])
+        return np.asarray(self._support_sums()(X)[:, 0] + self.intercept_[0])
 
 
 class SVR(KernelRegressor):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from separatrix.data.view import Array
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Below, Control, Step, run
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualSolution
@@ -90,3 +90,51 @@ class JointMachine:
                 vanishes=False,
             )
         ]
+
+
+def joint_fold_scores(
+    matrix: KernelMatrix,
+    classes: Array,
+    upper: Array,
+    fold_of: Array,
+    *,
+    tol: float,
+    max_time: float | None = None,
+) -> Array:
+    """Return the scores of all samples by joint machines that have not seen their fold.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Kernel values between the samples.
+    classes : ndarray of int of shape (n,)
+        Number of each sample's class.
+    upper : ndarray of shape (n,)
+        ``C s_i``.
+    fold_of : ndarray of int of shape (n,)
+        Fold of each sample, from 0 on.
+    tol : float
+        Relative gap of the machines.
+    max_time : float or None
+        Most seconds for all folds.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        One column per class.
+    """
+    scores = np.zeros((classes.shape[0], int(classes.max(initial=-1)) + 1))
+    folds = int(fold_of.max(initial=-1)) + 1
+    for fold in range(folds):
+        left_out = np.flatnonzero(fold_of == fold)
+        if left_out.size == classes.shape[0]:
+            continue
+        # A sample whose price is 0 takes no part.
+        solver = JointMachine(matrix, classes, np.where(fold_of == fold, 0.0, upper), tol=tol)
+        limit = None if max_time is None else max_time / folds
+        run(solver, Below(-1.0), max_iter=np.inf, max_time=limit)
+        coef = solver.coef
+        used = np.flatnonzero(coef.any(axis=0))
+        if used.size:
+            scores[left_out] = matrix.product(used, np.ascontiguousarray(coef[:, used].T), left_out)
+    return scores

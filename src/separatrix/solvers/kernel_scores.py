@@ -7,18 +7,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from separatrix.data.memory import view_of, working_dtype
+from separatrix import _hot
+from separatrix.data.memory import CsrView, DenseView, view_of, working_dtype
 from separatrix.data.threads import in_threads
-from separatrix.data.view import Array
+from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import Kernel
-from separatrix.solvers.kernel_matrix import Native, Precision, native_of, pack, packing_of, parts_of
+from separatrix.solvers.kernel_matrix import Native, Precision, native_of, packing_of
 
 #: Kernel entries held at a time where the compiled loops do not know the kernel.
 _PIECE = 1 << 21
-#: Bytes of packed samples that are worked on at a time, and that support vectors may take.
-_BLOCK_BYTES, _SUPPORT_BYTES = 1 << 22, 1 << 31
+#: Bytes that packed support vectors may take in double precision; those of sparse ones beyond which only
+#: features that occur in them are packed.
+_SUPPORT_BYTES, _WIDE_BYTES = 1 << 30, 1 << 26
 #: Rounding error of a score up to which float32 data are worked on in float32.
-_ERROR = 1e-4
+_ERROR = 1e-5
+#: How many times the expected rounding error of a score it is taken to be at most, and the error up to which
+#: so few decisions are in doubt that float32 pays.
+_SAFE, _MOST_DOUBT = 8.0, 0.05
+#: Multiply-adds below which threads cost more than they gain; parts that the rows are dealt out in above,
+#: which are multiples of so many rows.
+_SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8
 
 
 def kernel_scores(kernel: Kernel, support: Any, coef: Array, X: Any) -> Array:
@@ -30,7 +38,7 @@ def kernel_scores(kernel: Kernel, support: Any, coef: Array, X: Any) -> Array:
         The formula. With ``precomputed = True`` the rows of ``X`` hold the kernel values and ``support`` is
         the array of the columns to use.
     support : array, CSR matrix or list
-        The support vectors. Coefficients that are zero for many neighbouring ones cost nothing.
+        The support vectors.
     coef : ndarray of shape (support, P)
         Their coefficients.
     X : array, CSR matrix or list
@@ -43,24 +51,222 @@ def kernel_scores(kernel: Kernel, support: Any, coef: Array, X: Any) -> Array:
     >>> kernel_scores(RBF(1.0), np.zeros((1, 2)), np.array([[2.0]]), np.zeros((3, 2))).ravel().tolist()
     [2.0, 2.0, 2.0]
     """
-    m = X.shape[0] if hasattr(X, "shape") else len(X)
-    out = np.zeros((m, coef.shape[1]))
-    if m == 0 or coef.shape[0] == 0:
-        return out
-    native = native_of(kernel)
-    if native is not None and _is_matrix(X) and _is_matrix(support):
-        if support.shape[0] * support.shape[1] * 8 <= _SUPPORT_BYTES:
-            _native_scores(native, support, np.ascontiguousarray(coef, dtype=np.float64), X, out)
+    return SupportSums(kernel, support, coef)(X)
+
+
+class SupportSums:
+    """``Σ_j k(x, z_j) c_j`` over groups of support vectors ``z_j``, which are packed once for many calls.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The formula. With ``precomputed = True`` the rows of new samples hold the kernel values and
+        ``support`` is the array of the columns to use.
+    support : array, CSR matrix or list
+        The support vectors, group by group. They must not change as long as the object is used.
+    coef : ndarray of shape (support, P)
+        Their coefficients.
+    sizes : ndarray of int or None
+        How many support vectors each group has; None is one group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from separatrix.kernels import Linear
+    >>> sums = SupportSums(Linear(), np.eye(3), np.ones((3, 1)), np.array([2, 1]))
+    >>> sums(np.array([[1.0, 2.0, 4.0]])).tolist()
+    [[3.0, 4.0]]
+    """
+
+    def __init__(self, kernel: Kernel, support: Any, coef: Array, sizes: Array | None = None) -> None:
+        self.kernel, self.support = kernel, support
+        self.coef = np.ascontiguousarray(coef, dtype=np.float64)
+        self.sizes = np.array([coef.shape[0]]) if sizes is None else np.asarray(sizes, dtype=np.int64)
+        self.columns = self.sizes.size * coef.shape[1]
+        self._packs: dict[Precision, Any] = {}
+        self._expected: float | None = None
+        self._narrow: _Narrow | None = None
+        native = native_of(kernel) if coef.shape[0] and _is_matrix(support) else None
+        if native is not None:
+            support = _canonical(support)
+            if sparse.issparse(support) and support.shape[0] * support.shape[1] * 8 > _WIDE_BYTES:
+                self._narrow = _Narrow(support)
+                self.support = support = self._narrow(support)
+            self._vectors = view_of(support)
+            if support.shape[0] * support.shape[1] * 8 > _SUPPORT_BYTES:
+                native = None
+        self._native = native
+        if native is not None:
+            self._packing = packing_of(native, self._vectors)
+
+    def __call__(self, X: Any, precision: Precision | None = None) -> Array:
+        """Return the sums for every sample: all columns of the first group, of the second, … in float64.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list
+            Samples.
+        precision : {"float32", "float64"} or None
+            Of the kernel values; None is that of :meth:`precision`.
+        """
+        m = X.shape[0] if hasattr(X, "shape") else len(X)
+        if m == 0 or self.coef.shape[0] == 0:
+            return np.zeros((m, self.columns))
+        out = np.empty((m, self.columns))
+        if self._narrow is None:
+            self._add(X, out, precision)
             return out
-    step = max(1, _PIECE // coef.shape[0])
-    for begin in range(0, m, step):
-        block = X[begin : begin + step]
-        if getattr(kernel, "precomputed", False):
-            values = np.asarray(block)[:, np.asarray(support)]
+        wide = view_of(_canonical(sparse.csr_array(X)))
+        for rows in wide.parts():
+            self._add(self._narrow(wide.read(rows)), out[rows], precision)
+        return out
+
+    def _add(self, X: Any, out: Array, precision: Precision | None) -> None:
+        if self._native is None or not _is_matrix(X):
+            self._by_blocks(X, out)
         else:
-            values = kernel(block, support)
-        out[begin : begin + step] = values @ coef
-    return out
+            machine = self._machine(precision or self.precision(X))
+            self._compiled(machine, view_of(_canonical(X)), out)
+
+    def precision(self, X: Any) -> Precision:
+        """Return the precision for these samples: float32 where they are and it is exact to about 1e-5."""
+        single = self._native is not None and working_dtype(X.dtype) == np.float32 == self._vectors.dtype
+        return "float32" if single and self.error() <= _ERROR else "float64"
+
+    def quick_error(self, X: Any) -> float:
+        """Return how far sums in float32 are from those in double at most; inf where they do not pay.
+
+        It is a multiple of what is to be expected of independent rounding errors, not a proof.
+        """
+        if self._native is None or not _is_matrix(X):
+            return np.inf
+        if X.shape[0] * self.coef.shape[0] * (self._vectors.shape[1] + 16) < _SERIAL:
+            return np.inf
+        if self.precision(X) == "float32":
+            return np.inf
+        error = _SAFE * self.error()
+        return error if error < _MOST_DOUBT else np.inf
+
+    def error(self) -> float:
+        """Return about how far sums are from exact ones if kernel values are computed in float32."""
+        native = self._native
+        if native is None:
+            return np.inf
+        if self._expected is None:
+            largest = 1.0
+            if native.formula != 2:
+                largest = float(np.sqrt(self._vectors.row_norms().max())) * native.scale
+                largest = (largest * largest + abs(native.coef0)) ** max(1, native.degree)
+            scale = 1.0 + (self._machine("float32").mean_half if native.formula == 2 else native.degree)
+            norm = float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
+            self._expected = 6e-8 * scale * largest * norm
+        return self._expected
+
+    def _machine(self, precision: Precision) -> Any:
+        """Return the packed support vectors; threads that come at the same time may both pack them."""
+        machine = self._packs.get(precision)
+        if machine is None:
+            assert self._native is not None
+            machine = self._packs[precision] = self._pack(self._native, precision)
+        return machine
+
+    def _pack(self, native: Native, precision: Precision) -> Any:
+        make = _hot.KernelMachineFloat32 if precision == "float32" else _hot.KernelMachineFloat64
+        vectors = self._vectors
+        machine = make(
+            formula=native.formula,
+            degree=native.degree,
+            coef0=native.coef0,
+            scale=native.scale,
+            sparse=self._packing.sparse,
+            d=vectors.shape[1],
+            shift=self._packing.shift,
+            sizes=self.sizes,
+            columns=self.coef.shape[1],
+        )
+        for rows in vectors.parts():
+            block = vectors.read(rows)
+            if vectors.sparse:
+                machine.fill_csr(*csr_parts(block), rows.start)
+            else:
+                machine.fill_dense(block, rows.start)
+        machine.finish(self.coef)
+        return machine
+
+    def _compiled(self, machine: Any, samples: DenseView | CsrView, out: Array) -> None:
+        """Deal the samples out to threads, in parts that depend on the sizes alone."""
+        m, d = samples.shape
+        step = -(-m // (_PARTS * _ROWS)) * _ROWS
+        if m * self.coef.shape[0] * (d + 16) < _SERIAL:
+            step = m
+        if not samples.rows_in_place:  # what has to be converted, is so part by part
+            step = min(step, samples.parts()[0].stop)
+        parts = -(-m // step)
+
+        def work(number: int) -> None:
+            rows = slice(number * step, min(m, (number + 1) * step))
+            begin, end, block = rows.start, rows.stop, samples.array
+            if not samples.rows_in_place:
+                begin, end, block = 0, rows.stop - rows.start, samples.read(rows)
+            if samples.sparse:
+                machine.sums_csr(*csr_parts(block), begin, end, out[rows])
+            else:
+                machine.sums_dense(block, begin, end, out[rows])
+
+        if parts == 1:
+            work(0)
+            return
+        for _ in in_threads(work, parts):
+            pass
+
+    def _by_blocks(self, X: Any, out: Array) -> None:
+        """Sum with blocks of the kernel's own values."""
+        groups = self.sizes.size
+        ends = np.cumsum(self.sizes).tolist()
+        step, width = max(1, _PIECE // self.coef.shape[0]), self.coef.shape[1]
+        for begin in range(0, out.shape[0], step):
+            block = X[begin : begin + step]
+            if getattr(self.kernel, "precomputed", False):
+                values = np.asarray(block)[:, np.asarray(self.support)]
+            else:
+                values = self.kernel(block, self.support)
+            for g in range(groups):
+                part = slice(ends[g] - int(self.sizes[g]), ends[g])
+                out[begin : begin + step, g * width : (g + 1) * width] = values[:, part] @ self.coef[part]
+
+
+class _Narrow:
+    """Only the features that occur in some sparse rows, and one more.
+
+    Inner products with those rows do not see the other features; their squares are part of a norm, which the
+    last feature keeps. The memory that is needed grows with the stored values, not with the features.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.features = np.unique(rows.indices[: rows.indptr[-1]])
+
+    def __call__(self, rows: Any) -> Any:
+        """Return sparse rows in these features."""
+        n, count = rows.shape[0], self.features.shape[0]
+        stored = int(rows.indptr[-1])
+        indices, data = rows.indices[:stored], rows.data[:stored]
+        if data.dtype.kind != "f":
+            data = data.astype(np.float64)
+        place = np.searchsorted(self.features, indices)
+        place[place == count] = 0
+        known = self.features[place] == indices if count else np.zeros(stored, dtype=bool)
+        row = np.repeat(np.arange(n), np.diff(rows.indptr))
+        rest = np.bincount(row[~known], np.square(data[~known], dtype=np.float64), minlength=n)
+        kept = np.bincount(row[known], minlength=n) + 1
+        indptr = np.concatenate([[0], np.cumsum(kept)])
+        last = indptr[1:] - 1
+        inner = np.ones(indptr[-1], dtype=bool)
+        inner[last] = False
+        values = np.empty(indptr[-1], dtype=data.dtype)
+        columns = np.empty(indptr[-1], dtype=np.int64)
+        values[inner], columns[inner] = data[known], place[known]
+        values[last], columns[last] = np.sqrt(rest), count
+        return sparse.csr_array((values, columns, indptr), shape=(n, count + 1))
 
 
 def _is_matrix(samples: Any) -> bool:
@@ -71,45 +277,10 @@ def _is_matrix(samples: Any) -> bool:
     return samples.dtype.kind in "fiub" and samples.shape[1] > 0
 
 
-def _native_scores(native: Native, support: Any, coef: Array, X: Any, out: Array) -> None:
-    """Pack the new samples block by block, each in a thread, and sum over all support vectors."""
-    vectors, samples = view_of(support), view_of(X)
-    packing = packing_of(native, vectors)
-    precision: Precision = "float64"
-    if working_dtype(X.dtype) == np.float32 == working_dtype(support.dtype):
-        precision = "float32"
-    left = pack(native, vectors, packing, precision)
-    if precision == "float32" and _error(native, left, coef, vectors) > _ERROR:
-        precision = "float64"
-        left = pack(native, vectors, packing, precision)
-    rows, starts = np.arange(coef.shape[0], dtype=np.int64), parts_of(coef)
-    m, d = samples.shape
-    width = 48
-    step = max(width, _BLOCK_BYTES // (8 * d) // width * width)
-    # Enough blocks for the threads; their number depends on the sizes alone.
-    step = min(step, max(width, -(-m // 8 // width) * width))
-
-    def work(number: int) -> None:
-        block = X[number * step : (number + 1) * step]
-        count = block.shape[0]
-        panels = pack(native, view_of(block), packing, precision)
-        into = out[number * step : number * step + count]
-        panels.product(left, rows, starts, coef, 0, -(-count // panels.width), into)
-
-    blocks = -(-m // step)
-    if m * rows.size * d < 1 << 18:
-        for number in range(blocks):
-            work(number)
-        return
-    for _ in in_threads(work, blocks):
-        pass
-
-
-def _error(native: Native, left: Any, coef: Array, vectors: Any) -> float:
-    """Return about how far scores are from exact ones if kernel values are computed in float32."""
-    largest = 1.0
-    if native.formula != 2:
-        largest = float(np.sqrt(vectors.row_norms().max())) * native.scale
-        largest = (largest * largest + abs(native.coef0)) ** max(1, native.degree)
-    scale = 1.0 + (left.mean_half if native.formula == 2 else native.degree)
-    return 6e-8 * scale * largest * float(np.sqrt(np.square(coef).sum(axis=0).max()))
+def _canonical(samples: Any) -> Any:
+    """Return rows in which each feature is stored once, in rising order; a copy only if they are not so."""
+    if not sparse.issparse(samples) or samples.has_canonical_format:
+        return samples
+    samples = samples.copy()
+    samples.sum_duplicates()
+    return samples

@@ -1,4 +1,4 @@
-"""From neighbours to decisions: weights of neighbours, votes of classes, means of targets."""
+"""From neighbours and pairs of classes to decisions: weights, votes of classes, means of targets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.view import Array
 
 #: Numbers that are summed at a time.
@@ -111,3 +112,50 @@ def means(targets: Array, index: Array, weights: Array | None) -> Array:
             share = weights[rows, :, None]
             parts.append((near * share).sum(axis=1) / share.sum(axis=1))
     return np.concatenate(parts)
+
+def pair_scores(sums: Array, n_classes: int, intercept: Array) -> Array:
+    """Return the scores of all pairs of classes from sums over each class's samples.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n, n_classes (n_classes − 1))
+        For each class the sums over its own samples in its machines against the other classes, in order.
+    n_classes : int
+        Number of classes.
+    intercept : ndarray of shape (pairs,)
+        What each pair's score begins with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pair_scores(np.array([[1.0, 2.0, 10.0, 20.0, 100.0, 200.0]]), 3, np.zeros(3)).tolist()
+    [[11.0, 102.0, 220.0]]
+    """
+    scores = np.empty((sums.shape[0], intercept.shape[0]))
+    _hot.pair_scores(sums, n_classes, np.ascontiguousarray(intercept, dtype=np.float64), scores)
+    return scores
+
+
+def pair_votes(scores: Array, n_classes: int) -> Array:
+    """Return the votes of each class, equal ones separated by the sum of its scores.
+
+    That is ``v + t/(3 (|t| + 1))`` with a class's votes ``v`` and the sum ``t`` of its scores. A score that
+    is not negative is a vote for the first class of its pair.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, pairs)
+        Scores of all pairs of classes, positive for the first of a pair.
+    n_classes : int
+        Number of classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pair_votes(np.array([[1.0, 0.0, -2.0]]), 3).round(3).tolist()
+    [[2.167, -0.25, 1.222]]
+    """
+    scores = np.ascontiguousarray(scores)
+    decision = np.empty((scores.shape[0], n_classes), dtype=scores.dtype)
+    _hot.pair_votes(scores, n_classes, decision)
+    return decision

@@ -1,0 +1,70 @@
+// What sums over support vectors work on; machine_sums.hpp states the mathematics.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.hpp"
+#include "smo_state.hpp"
+
+namespace separatrix {
+
+// A fitted machine: its support vectors in panels, group by group, and their coefficients. A group begins
+// with a panel of its own; what is left of its last one are zeros with coefficients 0.
+template <class T>
+struct MachineData {
+    PanelData<T> panels;
+    double scale;
+    const double* shift;          // rows become (x − shift) · scale; may be null
+    std::int64_t groups, columns;
+    const std::int64_t* starts;   // first panel of each group, and the end of the last
+    const T* coef;                // [panel][column][width]
+};
+
+// Dense rows in any order.
+template <class Data>
+struct StridedArray {
+    const Data* data;
+    std::int64_t row_stride, column_stride;
+};
+
+// to[row − begin][group][column] = Σ_j k(x_row, z_j) c_j over the support vectors of each group
+template <class T, class Rows>
+using MachineSums = void (*)(const MachineData<T>&, const Rows&, std::int64_t begin, std::int64_t end, double* to);
+
+template <class T>
+struct MachineKernels {
+    std::int64_t width;
+    void (*finish)(PanelData<T>&);
+    MachineSums<T, StridedArray<float>> dense_float;
+    MachineSums<T, StridedArray<double>> dense_double;
+    MachineSums<T, CsrArray<float, std::int32_t>> csr32_float;
+    MachineSums<T, CsrArray<double, std::int32_t>> csr32_double;
+    MachineSums<T, CsrArray<float, std::int64_t>> csr64_float;
+    MachineSums<T, CsrArray<double, std::int64_t>> csr64_double;
+
+    auto of(const StridedArray<float>&) const { return dense_float; }
+    auto of(const StridedArray<double>&) const { return dense_double; }
+    auto of(const CsrArray<float, std::int32_t>&) const { return csr32_float; }
+    auto of(const CsrArray<double, std::int32_t>&) const { return csr32_double; }
+    auto of(const CsrArray<float, std::int64_t>&) const { return csr64_float; }
+    auto of(const CsrArray<double, std::int64_t>&) const { return csr64_double; }
+};
+
+// Scores of all pairs of classes from the sums of each class against each other one, and votes from scores.
+struct PairKernels {
+    void (*scores)(const double* sums, std::int64_t rows, std::int64_t classes, const double* intercept, double* to);
+    void (*votes_float)(const float* scores, std::int64_t rows, std::int64_t classes, float* to);
+    void (*votes_double)(const double* scores, std::int64_t rows, std::int64_t classes, double* to);
+};
+
+struct MachineSet {
+    MachineKernels<float> single_precision;
+    MachineKernels<double> double_precision;
+    PairKernels pairs;
+};
+
+namespace baseline { const MachineSet& machine_set(); }
+namespace v3 { const MachineSet& machine_set(); }
+namespace v4 { const MachineSet& machine_set(); }
+
+}  // namespace separatrix

@@ -1,0 +1,49 @@
+// One-vs-one decisions: scores of all pairs of classes, and what they make of each class.
+#pragma once
+
+#include <cstdint>
+
+#include "scratch.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+// The pair i < j: sums of the support vectors of i against j, and of those of j against i. A class has
+// K − 1 sums, one for each other class in order.
+void pair_scores(const double* sums, std::int64_t rows, std::int64_t K, const double* intercept, double* to) {
+    for (std::int64_t r = 0; r < rows; ++r, sums += K * (K - 1)) {
+        const double* b = intercept;
+        for (std::int64_t i = 0; i < K; ++i)
+            for (std::int64_t j = i + 1; j < K; ++j)
+                *to++ = sums[i * (K - 1) + j - 1] + sums[j * (K - 1) + i] + *b++;
+    }
+}
+
+// votes + t / (3 (|t| + 1)) with the sum t of a class's scores: it only separates equal votes. A score that
+// is not negative is a vote for the pair's first class.
+template <class T>
+void pair_votes(const T* scores, std::int64_t rows, std::int64_t K, T* to) {
+    Scratch<T> votes(K), total(K);
+    T *v = votes.data, *t = total.data;
+    for (std::int64_t r = 0; r < rows; ++r, to += K) {
+        for (std::int64_t k = 0; k < K; ++k) v[k] = t[k] = 0;
+        for (std::int64_t i = 0; i < K; ++i) {
+            T won = 0, sum = 0;
+            for (std::int64_t j = i + 1; j < K; ++j) {
+                const T score = *scores++, first = score >= 0 ? T(1) : T(0);
+                won += first;
+                v[j] += T(1) - first;
+                sum += score;
+                t[j] -= score;
+            }
+            v[i] += won;
+            t[i] += sum;
+        }
+        for (std::int64_t k = 0; k < K; ++k) to[k] = v[k] + t[k] / (3 * ((t[k] < 0 ? -t[k] : t[k]) + 1));
+    }
+}
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix
