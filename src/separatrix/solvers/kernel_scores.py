@@ -23,7 +23,7 @@ _SUPPORT_BYTES, _WIDE_BYTES = 1 << 30, 1 << 26
 _ERROR = 1e-5
 #: How many times the expected rounding error of a score it is taken to be at most, and the error up to which
 #: so few decisions are in doubt that float32 pays.
-_SAFE, _MOST_DOUBT = 8.0, 0.05
+_SAFE, _MOST_DOUBT = 32.0, 0.2
 #: Multiply-adds below which threads cost more than they gain; parts that the rows are dealt out in above,
 #: which are multiples of so many rows.
 _SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8

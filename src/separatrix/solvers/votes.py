@@ -113,6 +113,7 @@ def means(targets: Array, index: Array, weights: Array | None) -> Array:
             parts.append((near * share).sum(axis=1) / share.sum(axis=1))
     return np.concatenate(parts)
 
+
 def pair_scores(sums: Array, n_classes: int, intercept: Array) -> Array:
     """Return the scores of all pairs of classes from sums over each class's samples.
 
