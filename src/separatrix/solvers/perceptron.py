@@ -39,6 +39,12 @@ def _apart(size: int, dtype: Any = np.float64) -> Array:
     return np.zeros(size + 2 * pad, dtype=dtype)[pad : pad + size]
 
 
+def _square(weights: Array) -> Any:
+    """Return ``‖W‖²`` in double; not by BLAS, whose threads cost more than a pass when cores are busy."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.einsum("kj,kj->", weights, weights, dtype=np.float64)
+
+
 class PerceptronSolver:
     """One perceptron fit, pass by pass.
 
@@ -192,7 +198,7 @@ class PerceptronSolver:
                 return
             self._within_pass = False
             self._pay_penalty()
-            norm = float(np.hypot(np.linalg.norm(self.coef), np.linalg.norm(self.intercept)))
+            norm = float(np.sqrt(_square(self.coef) + _square(self.intercept[None])))
             if not np.isfinite(norm):
                 raise ValueError(
                     "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
