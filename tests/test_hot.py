@@ -53,6 +53,31 @@ def test_same_bits_everywhere(each_set, dtype, n_classes, d):
             assert_array_equal(other, fits[0])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "joint"])
+@pytest.mark.parametrize("n_classes", [2, 3, 19])
+@pytest.mark.parametrize("kind", ["counts", "tenths"])
+def test_close_decisions_are_those_of_dense_rows(each_set, dtype, multiclass, n_classes, kind):
+    """Whole numbers give scores that are equal, tenths such that are equal but for the order of their sum."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (90, 21)) * (rng.random((90, 21)) < 0.6)
+    X = (X * (1.0 if kind == "counts" else 0.1)).astype(dtype)
+    X[1::3] = -X[::3]  # a sample and its negative: scores around 0 with the intercept left out
+    y = np.arange(90) % n_classes
+    weights = rng.integers(0, 3, 90) / 2
+    options = {"multiclass": multiclass, "shuffle": False, "tol": None, "eta0": 0.1, "fit_intercept": False}
+    for name in each_set:
+        _hot.use_instruction_set(name)
+        for keep in ("best", "last", "average"):
+            dense, csr = (
+                Perceptron(keep=keep, max_iter=7, **options).fit(rows, y, sample_weight=weights)
+                for rows in (X, sparse.csr_array(X))
+            )
+            assert_array_equal(csr.coef_, dense.coef_)
+            for column in ("mistakes", "margin_errors", "training_errors"):
+                assert [h[column] for h in csr.history_] == [h[column] for h in dense.history_]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
 def test_shuffle(n):
     order = np.arange(n, dtype=np.int64)

@@ -15,9 +15,11 @@ def shuffle_blocks(
 # The rows (an array; or data, indices and indptr), then where their hashes go.
 def hash_rows(*rows_and_out: NDArray[Any]) -> None: ...
 
-class _State:
+class _DenseState:
     # The rows (an array; or data, indices, indptr and the number of features), then the visits.
     def run_dense(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
+
+class _State(_DenseState):
     def run_csr(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
 
 class _Perceptron(_State):
@@ -48,7 +50,7 @@ class _Perceptron(_State):
         margin: float,
     ) -> None: ...
 
-class _Judge(_State):
+class _Judge(_DenseState):
     def __init__(
         self,
         *,

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "coordinate.hpp"
+#include "csr_rows.hpp"
 #include "kernels.hpp"
 #include "perceptron.hpp"
 #include "sgd.hpp"
@@ -26,8 +27,8 @@ std::int64_t learn(const Array& array, PerceptronState<T>& state, JudgeState<T>*
     return PerceptronPass<false, 0, Rows>(rows, state, judge).run(visits);
 }
 
-template <class T, class Array>
-void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits) {
+template <class T>
+void judge_array(const DenseArray<T>& array, JudgeState<T>& state, const Visits& visits) {
     judge(rows_of(array), state, visits);
 }
 
@@ -40,10 +41,11 @@ void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
 }
 
 template <class T, class Array>
-constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, judge_array<T, Array>, descend<T, Array>};
+constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, descend<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {
+    judge_array<T>,
     row_kernels<T, DenseArray<T>>,
     row_kernels<T, CsrArray<T, std::int32_t>>,
     row_kernels<T, CsrArray<T, std::int64_t>>,

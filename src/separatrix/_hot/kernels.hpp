@@ -29,7 +29,6 @@ struct CsrArray {
 template <class T, class Rows>
 struct RowKernels {
     std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
-    void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
     void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
 };
 
@@ -44,6 +43,7 @@ struct ColumnKernels {
 
 template <class T>
 struct Kernels {
+    void (*judge)(const DenseArray<T>&, JudgeState<T>&, const Visits&);
     RowKernels<T, DenseArray<T>> dense;
     RowKernels<T, CsrArray<T, std::int32_t>> csr32;
     RowKernels<T, CsrArray<T, std::int64_t>> csr64;

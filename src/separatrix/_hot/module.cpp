@@ -37,6 +37,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .stride = weights.stride(0),
                 .joint = joint,
                 .fit_intercept = fit_intercept,
                 .eta = static_cast<T>(eta),
@@ -77,6 +78,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
                 .codes = codes.data(),
                 .wanted = wanted.data(),
                 .columns = static_cast<std::int64_t>(codes.shape(1)),
+                .stride = weights.stride(0),
                 .largest_wins = largest_wins,
                 .margin = static_cast<T>(margin),
                 .weights = weights.data(),
@@ -87,8 +89,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
         },
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
         "intercepts"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
-    def_run<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
-        kernels<T>().of(rows).judge(rows, state, visits);
+    def_run_dense<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
+        kernels<T>().judge(rows, state, visits);
         return visits.end;
     });
     def_run<T>(learner, [](State& state, Judge* beside, const auto& rows, const Visits& visits) {

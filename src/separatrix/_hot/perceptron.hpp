@@ -10,6 +10,9 @@
 // so that weight 2 is the same as the row twice. Judging counts the errors of fixed weights, those of
 // the last pass's end, over the same visits, within the learning pass or beside it, while the rows are
 // in the cache: it costs no second reading of the data.
+//
+// Only decisions change weights and counts. CSR rows are therefore scored in their quickest order, with a
+// bound of the difference to the order of dense rows; where that could change a decision, in this one.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +45,36 @@ inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
     }
 }
 
+inline float distance(float a, float b) { return __builtin_fabsf(a - b); }
+inline double distance(double a, double b) { return __builtin_fabs(a - b); }
+
+// Whether scores that are off by at most `bound` still decide as they should: each column by its sign and
+// the margin, or by which of them is the largest. False for what is not a number.
+template <class T>
+inline bool signs_are_clear(const T* f, const std::uint8_t* wanted, std::int64_t columns, T margin, T bound) {
+    bool clear = true;
+    for (std::int64_t k = 0; k < columns; ++k) {
+        const T size = distance(f[k], T(0));
+        clear &= (wanted[k] == 0) | ((size > bound) & (distance(size, margin) > bound));
+    }
+    return clear;
+}
+template <class T>
+inline bool largest_is_clear(const T* f, std::int64_t columns, std::int64_t c, T margin, T bound) {
+    bool clear = true;
+    for (std::int64_t k = 0; k < columns; ++k)
+        clear &= (k == c) | ((distance(f[k], f[c]) > 4 * bound) & (distance(f[k] + margin, f[c]) > 4 * bound));
+    return clear;
+}
+
+// Scores of fixed weights, summed in the order of dense rows.
 template <class Rows, class T = typename Rows::value_type>
 inline void judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t i, std::int64_t c) {
-    if (s.columns == 1) {
-        T out[1];
-        rows.single_scores(i, {s.weights}, {s.intercepts[0]}, s.margin, out);
-        s.scores[0] = out[0];
-        return;
-    }
-    rows.scores(i, s.weights, s.columns, s.wanted + c * s.columns, s.scores);
+    rows.scores(i, s.weights, s.stride, s.columns, s.wanted + c * s.columns, s.scores);
     for (std::int64_t k = 0; k < s.columns; ++k) s.scores[k] += s.intercepts[k];
 }
 
-// Adds the errors of fixed weights over the visits to state.errors.
+// Adds the errors of fixed weights over the visits to s.errors.
 template <class Rows, class T = typename Rows::value_type>
 void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
     for (std::int64_t at = visits.begin; at < visits.end; ++at) {
@@ -109,26 +129,41 @@ public:
 private:
     // Scores of row i, and those of the judged weights if they are wanted too.
     void score(std::int64_t i, std::int64_t c, bool to_judge) {
-        if (COLUMNS == 1 && !PENALISED) {
-            if (to_judge) {
-                T out[2];
-                rows_.single_scores(i, {s_.weights, judge_->weights},
-                                    {s_.intercepts[0], judge_->intercepts[0]}, s_.margin, out);
-                s_.scores[0] = out[0];
-                judge_->scores[0] = out[1];
-            } else {
-                T out[1];
-                rows_.single_scores(i, {s_.weights}, {s_.intercepts[0]}, s_.margin, out);
-                s_.scores[0] = out[0];
-            }
-            return;
+        if constexpr (Rows::FEATURE_MAJOR && !PENALISED) {
+            quick_score(i, c, to_judge);
+        } else {
+            if (to_judge) judge_scores(rows_, *judge_, i, c);
+            exact_score(i, c);
         }
-        if (to_judge) judge_scores(rows_, *judge_, i, c);
+    }
+
+    void quick_score(std::int64_t i, std::int64_t c, bool to_judge) {
+        T* const f = s_.scores;
+        T* const judged = f + columns_;
+        T constant = s_.margin;
+        for (std::int64_t k = 0; k < columns_; ++k) constant = larger(constant, distance(s_.intercepts[k], T(0)));
+        if (to_judge)
+            for (std::int64_t k = 0; k < columns_; ++k)
+                constant = larger(constant, distance(judge_->intercepts[k], T(0)));
+        const std::int64_t count = to_judge ? 2 * columns_ : columns_;
+        const T bound = rows_.bounded_scores(i, s_.weights, s_.stride, count, 2 * constant, f);
+        for (std::int64_t k = 0; k < columns_; ++k) f[k] += s_.intercepts[k];
+        if (!(s_.joint ? largest_is_clear(f, columns_, c, s_.margin, bound)
+                       : signs_are_clear(f, s_.wanted + c * columns_, columns_, s_.margin, bound)))
+            exact_score(i, c);
+        if (!to_judge) return;
+        for (std::int64_t k = 0; k < columns_; ++k) judged[k] += judge_->intercepts[k];
+        if (!(judge_->largest_wins ? largest_is_clear(judged, columns_, c, s_.margin, bound)
+                                   : signs_are_clear(judged, judge_->wanted + c * columns_, columns_, s_.margin, bound)))
+            judge_scores(rows_, *judge_, i, c);
+    }
+
+    void exact_score(std::int64_t i, std::int64_t c) {
         const std::uint8_t* wanted = s_.wanted + c * columns_;
         if (PENALISED && s_.truncation > 0)
             for (std::int64_t k = 0; k < columns_; ++k)
                 if (wanted[k]) settle(i, k);
-        rows_.scores(i, s_.weights, columns_, wanted, s_.scores);
+        rows_.scores(i, s_.weights, s_.stride, columns_, wanted, s_.scores);
         if (PENALISED)
             for (std::int64_t k = 0; k < columns_; ++k)
                 s_.scores[k] = static_cast<T>(s_.scores[k] * s_.scale[k]);
@@ -183,9 +218,9 @@ private:
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
         if (PENALISED)
-            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, columns_, k);
+            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
         else
-            rows_.add(i, amount, s_.weights, columns_, k);
+            rows_.add(i, amount, s_.weights, s_.stride, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;
@@ -202,7 +237,7 @@ private:
         s_.owed[k] += s_.truncation * weight;
         if (s_.scale[k] < 1e-9) {
             for (std::int64_t j = 0; j < rows_.n_features; ++j) {
-                T& w = s_.weights[rows_.position(j, columns_, k)];
+                T& w = s_.weights[rows_.position(j, s_.stride, k)];
                 w = static_cast<T>(w * s_.scale[k]);
             }
             s_.scale[k] = 1.0;
@@ -213,10 +248,12 @@ private:
     // Tsuruoka, Tsujii and Ananiadou, 2009). The others pay at the end of the pass.
     void settle(std::int64_t i, std::int64_t k) {
         const double scale = s_.scale[k], owed = s_.owed[k];
-        rows_.each(i, columns_, k, [&](std::int64_t at) {
+        rows_.each(i, s_.stride, k, [&](std::int64_t at) {
             pay(s_.weights[at], s_.paid[at], owed, scale, 1.0 / scale);
         });
     }
+
+    static T larger(T a, T b) { return a > b ? a : b; }
 
     const Rows rows_;
     PerceptronState<T>& s_;

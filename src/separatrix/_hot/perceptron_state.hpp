@@ -14,6 +14,7 @@ struct PerceptronState {
     const std::int8_t* codes;      // [n_classes][columns]: -1, 0 (takes no part), +1
     const std::uint8_t* wanted;    // [n_classes][columns]: scores that a row of this class needs
     std::int64_t columns;          // how many binary problems, or classes if joint
+    std::int64_t stride;           // feature-major weights: from one feature's to the next one's
     bool joint;
     bool fit_intercept;
     T eta, margin;
@@ -32,17 +33,18 @@ struct PerceptronState {
     std::int64_t* updates;         // [columns]
     double* tally;                 // by the enum below
     double* remaining;             // weight of the current row not yet presented
-    T* scores;                     // [columns] scratch
+    T* scores;                     // [columns] scratch, and [columns] for the judge
 };
 
-// What judging fixed weights reads and writes.
+// What judging fixed weights reads and writes. Feature-major weights stand beside those that learn, in one
+// array [features][2][columns], so that one look-up of a feature finds both; so do the scores.
 template <class T>
 struct JudgeState {
     const std::int32_t* classes;
     const T* row_weights;
     const std::int8_t* codes;
     const std::uint8_t* wanted;
-    std::int64_t columns;
+    std::int64_t columns, stride;
     bool largest_wins;             // the largest score decides; else each column by its sign
     T margin;
     const T* weights;

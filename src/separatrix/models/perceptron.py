@@ -62,7 +62,8 @@ class Perceptron(LinearClassifier):
         Learning rate ``η``.
     n_jobs : int or None, default=None
         Threads: None and -1 use the processors there are, 1 only one. All columns learn in one
-        thread; a second one judges the passes for the pocket. The result does not depend on it.
+        thread, since every step needs the one before; a second one judges the passes for the pocket on
+        large dense data. More than two gain nothing. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
         Source of the orders and of a random start.
     early_stopping : bool, default=False

@@ -142,15 +142,27 @@ def _parts(problem: Problem) -> Iterator[tuple[slice, Any]]:
             yield slice(rows.start + begin, rows.start + end), block[begin:end]
 
 
+def _by_feature(coef: Array) -> Array:
+    """Return the weights in double as (features, columns), in the order in which CSR rows look them up."""
+    return np.ascontiguousarray(coef.T, dtype=np.float64)
+
+
+def _products(block: Any, W: Array) -> Array:
+    """Return ``block @ W``; one column as a vector, for which SciPy has a quicker loop."""
+    if W.shape[1] == 1:
+        return np.asarray(block @ W[:, 0])[:, None]
+    return np.asarray(block @ W)
+
+
 def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float) -> Judgement:
     """Judge the scores ``X Wᵀ + b`` on all samples."""
     judgement = start(problem)
-    W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    W, b = _by_feature(coef), np.asarray(intercept, dtype=np.float64)
     with single_threaded(problem.view.shape[0] * coef.size):
         norms = boundary_norms(problem, coef)
         for rows, block in _parts(problem):
             weights = None if problem.weights is None else problem.weights[rows]
-            scores = np.asarray(block @ W.T) + b
+            scores = _products(block, W) + b
             add(judgement, problem, scores, problem.classes[rows], weights, margin, norms)
     return judgement
 
@@ -161,12 +173,13 @@ def proves_separation(problem: Problem, coef: Array, intercept: Array) -> bool:
     In whatever order its terms are summed, a computed score differs from the exact one by at most
     ``(d + 2) ε (Σ_j |w_j x_j| + |b|)``.
     """
-    W, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    W, b = _by_feature(coef), np.asarray(intercept, dtype=np.float64)
+    sizes_of = np.abs(W)
     relative = (problem.view.shape[1] + 2) * float(np.finfo(np.float64).eps)
     for rows, block in _parts(problem):
         with single_threaded(problem.view.shape[0] * coef.size):
-            scores = np.asarray(block @ W.T) + b
-            sizes = np.asarray(abs(block) @ np.abs(W).T) + np.abs(b)
+            scores = _products(block, W) + b
+            sizes = _products(abs(block), sizes_of) + np.abs(b)
         bounds = relative * sizes
         classes, every = problem.classes[rows], np.arange(scores.shape[0])
         if problem.largest_wins:

@@ -69,11 +69,6 @@ class Visits:
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
             self._streams = STREAMS if isinstance(view, DenseView) else 1
 
-    @property
-    def in_memory_order(self) -> Array:
-        """The samples to visit, in the order in which they lie in large data (else in any order)."""
-        return self.order if self._samples is None else self._samples
-
     def next_pass(self) -> None:
         """Draw the order of the next pass, if it is to be random."""
         if not self.shuffle:

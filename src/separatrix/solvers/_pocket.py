@@ -17,12 +17,14 @@ class Pocket:
 
     def __init__(self, problem: Problem, coef: Array, intercept: Array) -> None:
         self.errors = np.full(1 if problem.largest_wins else problem.columns, np.inf)
-        self.coef, self.intercept = coef.copy(), intercept.copy()
+        self.coef, self.intercept = coef.copy("K"), intercept.copy()
 
     def offer(self, errors: Array, coef: Array, intercept: Array) -> bool:
         """Take over the columns whose errors are not above those kept; return whether all are."""
         better = errors <= self.errors
-        columns = np.broadcast_to(better, self.intercept.shape)
-        self.coef[columns], self.intercept[columns] = coef[columns], intercept[columns]
+        # Copying all columns at once follows the layout of the weights, whatever it is.
+        columns = slice(None) if better.all() else np.broadcast_to(better, self.intercept.shape)
+        if better.any():
+            self.coef[columns], self.intercept[columns] = coef[columns], intercept[columns]
         self.errors = np.where(better, errors, self.errors)
         return bool(better.all())

@@ -7,7 +7,8 @@ Joint rule: for a sample ``(x̃, c)`` every rival ``k ≠ c`` with ``a_k·x̃ + 
 Which weights are returned: those of the last step, those of the pass whose end has the fewest
 margin errors on the training set (the *pocket*), or the mean of the weights after every
 presentation (Freund and Schapire, 1999). The errors of a pass's end are counted while the next pass
-reads the rows, so the pocket costs no reading of its own.
+reads the rows, so the pocket costs no reading of its own. For sparse rows the weights that are judged
+stand beside those that learn, feature by feature, so that it costs no look-ups of its own either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ def _apart(size: int, dtype: Any = np.float64) -> Array:
     """Return zeros that share no cache line with other arrays, for what threads write row by row."""
     pad = 256 // np.dtype(dtype).itemsize
     return np.zeros(size + 2 * pad, dtype=dtype)[pad : pad + size]
+
+
+def _square(weights: Array) -> Any:
+    """Return ``‖W‖²`` in double; not by BLAS, whose threads cost more than a pass when cores are busy."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.einsum("kj,kj->", weights, weights, dtype=np.float64)
 
 
 class PerceptronSolver:
@@ -97,10 +104,13 @@ class PerceptronSolver:
         d = self.view.shape[1]
         layout = (d, P) if self.sparse else (P, d)
         self.judging = self.keep == "best"
-        self._weights, self.intercept = np.zeros(layout, dtype=dtype), _apart(P, dtype)
+        # What is judged stands beside what learns, feature by feature; see JudgeState in _hot.
+        side_by_side = self.judging and self.sparse
+        self._weights = np.zeros((d, 2 * P) if side_by_side else layout, dtype=dtype)
+        self.intercept = _apart(P, dtype)
+        scores = _apart(2 * P, dtype)
         self.coef[...], self.intercept[...] = coef, intercept
         self.active = np.ones(P, dtype=bool)
-        self.pocket = Pocket(problem, self.coef, self.intercept)
         self.averaging = self.keep == "average"
         self.clock = _apart(1)
         drift = np.zeros(layout) if self.averaging else None
@@ -132,7 +142,7 @@ class PerceptronSolver:
             "updates": _apart(P, np.int64),
             "tally": _apart(3),
             "remaining": _apart(1),
-            "scores": _apart(P, dtype),
+            "scores": scores[:P],
         }
         single = dtype == np.float32
         self._learner = (_hot.PerceptronFloat32 if single else _hot.PerceptronFloat64)(
@@ -147,12 +157,13 @@ class PerceptronSolver:
         )
         if not self.judging:
             return
+        self.pocket = Pocket(problem, self.coef, self.intercept)
         self._frozen: dict[str, Any] = {
             "wanted": self._wanted.copy(),
-            "weights": np.zeros_like(self._weights),
+            "weights": self._weights[:, P:] if side_by_side else np.zeros_like(self._weights),
             "intercepts": _apart(P, dtype),
             "errors": _apart(P),
-            "scores": _apart(P, dtype),
+            "scores": scores[P:] if side_by_side else _apart(P, dtype),
         }
         self._judge = (_hot.JudgeFloat32 if single else _hot.JudgeFloat64)(
             **shared,
@@ -168,7 +179,8 @@ class PerceptronSolver:
     @property
     def coef(self) -> Array:
         """Current weights, of shape (columns, features); a view."""
-        return self._by_column(self._weights)
+        weights = self._weights
+        return self._by_column(weights[:, : self.problem.columns] if self.sparse else weights)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
@@ -177,21 +189,23 @@ class PerceptronSolver:
         while True:
             tally[:], updates[:] = 0.0, 0
             self.visits.next_pass()
-            if self.judging:
+            # Weights that nothing has been learnt for do not compete, so nobody counts their errors.
+            judged = self.judging and (bool(before) or self.judge_start)
+            if judged:
                 self._freeze()
             self._within_pass = True
-            if not self._visit(control):
+            if not self._visit(control, judged):
                 return
             self._within_pass = False
             self._pay_penalty()
-            norm = float(np.hypot(np.linalg.norm(self.coef), np.linalg.norm(self.intercept)))
+            norm = float(np.sqrt(_square(self.coef) + _square(self.intercept[None])))
             if not np.isfinite(norm):
                 raise ValueError(
                     "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
                     "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
                 )
-            if self.judging:
-                before["training_errors"] = self._fill_pocket(bool(before) or self.judge_start)
+            if judged:
+                before["training_errors"] = self._fill_pocket()
             record: dict[str, Any] = {
                 "mistakes": int(tally[0]),
                 "margin_errors": int(tally[1]),
@@ -216,34 +230,23 @@ class PerceptronSolver:
             before = step.record
             yield step
 
-    def _visit(self, control: Control) -> bool:
+    def _visit(self, control: Control, judged: bool) -> bool:
         """Present every sample once; return False if the loop wants to stop within the pass.
 
         Where the pass's start is to be judged, that happens on the same rows on the way; for dense
         data beyond the caches in a second thread, so that whoever comes second finds the row in the
-        shared cache. Large sparse data wait for weights more than for rows: they are judged in a
-        sweep of their own, so that only one set of weights has to stay in the caches.
+        shared cache.
         """
-        n = self.visits.order.shape[0]
-        chunk = chunk_rows(self.view, self.problem.columns)
-        large = self.judging and n * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
-        apart = large and (self.sparse or self.threads > 1)
-        beside = apart and not self.sparse
+        order = self.visits.order
+        n, chunk = order.shape[0], chunk_rows(self.view, self.problem.columns)
+        large = n * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
+        beside = judged and large and not self.sparse and self.threads > 1
+        judge = self._judge if judged and not beside else None
+        helper = threading.Thread(target=self._judge_chunks, args=(order, chunk)) if beside else None
         self._cut_short = False
-        helper = (
-            threading.Thread(target=self._judge_chunks, args=(n, chunk, self.visits.order))
-            if beside
-            else None
-        )
-        judge = self._judge if self.judging and not apart else None
         if helper is not None:
             helper.start()
-        elif apart:
-            self._judge_chunks(n, chunk, self.visits.in_memory_order, control)
-            if self._cut_short:
-                return False
         try:
-            order = self.visits.order
             for rows, begin, end, gathered in chunks(self.view, order, chunk):
                 position = begin
                 while position < end:
@@ -256,27 +259,24 @@ class PerceptronSolver:
                 helper.join()
         return True
 
-    def _judge_chunks(self, n: int, chunk: int, order: Array, control: Control | None = None) -> None:
+    def _judge_chunks(self, order: Array, chunk: int) -> None:
         """Count the errors of the frozen weights on all samples, unless the pass is cut short."""
+        n = order.shape[0]
         for begin in range(0, n, chunk):
-            if control is not None and control.expired():
-                self._cut_short = True
             if self._cut_short:
                 return
-            end = min(begin + chunk, n)
-            run_rows(self._judge, self.view.array, order, begin, end, chunk, -1)
+            run_rows(self._judge, self.view.array, order, begin, min(begin + chunk, n), chunk, -1)
 
     def _freeze(self) -> None:
         """Copy the current weights to where this pass counts their errors."""
-        self._frozen["weights"][...] = self._weights
+        self._by_column(self._frozen["weights"])[...] = self.coef
         self._frozen["intercepts"][...] = self.intercept
         self._frozen["errors"][:] = 0.0
 
-    def _fill_pocket(self, competes: bool) -> float:
+    def _fill_pocket(self) -> float:
         """Offer the frozen weights to the pocket; return their errors."""
         errors = self._frozen["errors"][: self.pocket.errors.shape[0]]
-        if competes:
-            self.pocket.offer(errors, self._by_column(self._frozen["weights"]), self._frozen["intercepts"])
+        self.pocket.offer(errors, self._by_column(self._frozen["weights"]), self._frozen["intercepts"])
         return float(errors.sum())
 
     def _pay_penalty(self) -> None:
@@ -285,7 +285,7 @@ class PerceptronSolver:
             return
         arrays = self._arrays
         w = self.coef.astype(np.float64) * arrays["scale"][:, None]
-        paid, owed = self._by_column(arrays["paid"]), arrays["owed"][:, None]
+        paid, owed = self._by_column(arrays["paid"])[: self.problem.columns], arrays["owed"][:, None]
         lower = np.where(w > 0, np.maximum(0.0, w - (owed + paid)), np.minimum(0.0, w + (owed - paid)))
         settled = lower if self.problem.penalty.l1 > 0 else w
         paid += settled - w
@@ -294,12 +294,13 @@ class PerceptronSolver:
     def finish(self, outcome: Outcome) -> Result:
         """Return the weights to keep and what they prove, after whatever ended the passes."""
         self._pay_penalty()
-        coef, intercept = self.coef.copy(), self.intercept.copy()
+        coef, intercept = self.coef, self.intercept
+        if self.judging:
+            coef, intercept = self._choose(outcome.history, coef, intercept)
+        coef, intercept = np.array(coef, order="C"), intercept.copy()
         if self.averaging and self.clock[0] > 0:
             coef -= self._by_column(self._arrays["drift"]) / self.clock[0]
             intercept -= self._arrays["drift_intercepts"] / self.clock[0]
-        if self.judging:
-            coef, intercept = self._choose(outcome.history, coef, intercept)
         judgement = self._judgement or judge_linear(self.problem, coef, intercept, self.margin)
         proven = judgement.smallest > 0 and proves_separation(self.problem, coef, intercept)
         certificate = certify(judgement, outcome, proven=proven, margin=self.margin)

@@ -1,0 +1,222 @@
+// Sparse rows as the row solvers see them; what they share with dense rows is told in rows.hpp.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "rows.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+// Compressed sparse rows; the weights of feature j stand together: weights[j * stride + k], so that
+// one look-up of a feature serves all columns (stride: their number, and that of others beside them).
+template <class T, class Index>
+struct CsrRows {
+    using value_type = T;
+    static constexpr bool FEATURE_MAJOR = true;
+    const T* data;
+    const Index* indices;
+    const Index* indptr;
+    std::int64_t n_features;
+
+    void prefetch(std::int64_t i) const {
+        const std::int64_t begin = indptr[i], end = indptr[i + 1];
+        for (std::int64_t p = begin; p < end; p += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(data + p);
+        for (std::int64_t p = begin; p < end; p += 64 / static_cast<int>(sizeof(Index))) __builtin_prefetch(indices + p);
+    }
+
+    // Whether feature j lies beyond the last whole LANES decides how its lane is counted.
+    std::int64_t whole() const { return n_features < LANES ? LANES : n_features - n_features % LANES; }
+    int lane_of(std::int64_t j, std::int64_t whole) const {
+        return static_cast<int>(j < whole ? j % LANES : j - (n_features - LANES));
+    }
+
+    // out[k] = row i · column k for all columns, summed in the quickest order (another one than that of
+    // dense rows, but the same on every instruction set).
+    void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
+                      T* out) const {
+        T size;
+        quick_sums<false>(i, weights, columns, columns, out, size);
+    }
+
+    // The same, for columns whose weights stand `stride` apart. Returns how far any of these scores, with a
+    // constant of at most `constant` added, can be from that of scores() with the same constant added.
+    T bounded_scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T constant,
+                     T* out) const {
+        T size = 0;
+        quick_sums<true>(i, weights, stride, columns, out, size);
+        // Each of the two sums is off by at most (terms + 1) ε / 2 times the sum of magnitudes.
+        return static_cast<T>(indptr[i + 1] - indptr[i] + 4) * 2 * EPSILON * (size + constant);
+    }
+
+    // out[k] = row i · column k for all columns, in the order of dense rows.
+    void scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns,
+                const std::uint8_t* /*wanted*/, T* out) const {
+        const std::int64_t limit = whole();
+        // Columns in groups whose lane sums stay in the first-level cache.
+        in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
+            T lane[LANES * COUNT] = {};
+            for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+                const std::int64_t j = indices[p];
+                const T x = data[p];
+                const T* w = weights + j * stride + first;
+                T* sum = lane + lane_of(j, limit) * COUNT;
+                for (int c = 0; c < COUNT; ++c) sum[c] += x * w[c];
+            }
+            for (int c = 0; c < COUNT; ++c) {
+                T own[LANES];
+                for (int l = 0; l < LANES; ++l) own[l] = lane[l * COUNT + c];
+                out[first + c] = fold(own);
+            }
+        });
+    }
+
+    std::int64_t position(std::int64_t j, std::int64_t stride, std::int64_t k) const {
+        return j * stride + k;
+    }
+
+    template <class W>
+    void add(std::int64_t i, W step, W* weights, std::int64_t stride, std::int64_t k) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            weights[position(indices[p], stride, k)] += step * data[p];
+    }
+
+    template <class W>
+    void add_all(std::int64_t i, const W* steps, W* weights, std::int64_t columns) const {
+        in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
+            using Columns = Side<W, COUNT>;
+            Columns step;
+            for (int q = 0; q < Columns::PARTS; ++q) step.part[q] = Columns::load(steps + first, q);
+            for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+                W* const w = weights + indices[p] * columns + first;
+                for (int q = 0; q < Columns::PARTS; ++q)
+                    Columns::store(w, q, Columns::load(w, q) + step.part[q] * static_cast<W>(data[p]));
+            }
+        });
+    }
+
+    double squared_norm(std::int64_t i) const {
+        T lane[LANES] = {};
+        const std::int64_t limit = whole();
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            lane[lane_of(indices[p], limit)] += data[p] * data[p];
+        return fold(lane);
+    }
+
+    template <class Visit>
+    void each_stored(std::int64_t i, std::int64_t stride, std::int64_t k, Visit visit) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            visit(position(indices[p], stride, k));
+    }
+
+    template <class Visit>
+    void each(std::int64_t i, std::int64_t stride, std::int64_t k, Visit visit) const {
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
+            if (data[p] != T(0)) visit(position(indices[p], stride, k));
+    }
+
+private:
+    // COUNT neighbouring columns side by side, in as many registers as they need.
+    template <class W, int COUNT>
+    struct Side {
+        static constexpr int BYTES = COUNT * sizeof(W);
+        static constexpr bool HALF = BYTES == 8 && COUNT > 1;  // two floats: half of the smallest register
+        static constexpr int WIDTH = HALF ? 16 : BYTES < REGISTER_BYTES ? BYTES : REGISTER_BYTES;
+        static constexpr int PARTS = HALF ? 1 : BYTES / WIDTH;
+        static constexpr int STEP = WIDTH / sizeof(W);
+        struct Single { using type = W; };
+        struct Several { typedef W type __attribute__((vector_size(WIDTH))); };
+        typedef double Halves __attribute__((vector_size(16)));
+        using Values = typename std::conditional_t<COUNT == 1, Single, Several>::type;
+        Values part[PARTS] = {};
+
+        static Values load(const W* from, int p) {
+            Values loaded;
+            if constexpr (HALF) {
+                double half;
+                __builtin_memcpy(&half, from, sizeof half);
+                const Halves both = {half, 0.0};
+                __builtin_memcpy(&loaded, &both, sizeof loaded);
+            } else {
+                __builtin_memcpy(&loaded, from + p * STEP, sizeof loaded);
+            }
+            return loaded;
+        }
+
+        static void store(W* to, int p, const Values& values) {
+            __builtin_memcpy(to + p * STEP, &values, HALF ? 8 : sizeof values);
+        }
+    };
+    template <int COUNT>
+    struct Group {};
+
+    template <class Body>
+    static void in_groups(std::int64_t columns, Body body) {
+        std::int64_t first = 0;
+        for (; first + 16 <= columns; first += 16) body(Group<16>{}, first);
+        if (columns & 8) body(Group<8>{}, first), first += 8;
+        if (columns & 4) body(Group<4>{}, first), first += 4;
+        if (columns & 2) body(Group<2>{}, first), first += 2;
+        if (columns & 1) body(Group<1>{}, first);
+    }
+
+    static constexpr T EPSILON = sizeof(T) == 4 ? T(1.1920929e-7) : T(2.220446049250313e-16);
+    static float magnitude(float value) { return __builtin_fabsf(value); }
+    static double magnitude(double value) { return __builtin_fabs(value); }
+    template <class V>
+    static V magnitude(V values) {
+        typedef Bits<T> Pattern __attribute__((vector_size(sizeof(V))));
+        constexpr Bits<T> SIGN = Bits<T>(1) << (8 * sizeof(T) - 1);
+        return reinterpret_cast<V>(reinterpret_cast<Pattern>(values) & ~SIGN);
+    }
+
+    template <int CHAINS, class Columns>
+    static auto folded(const Columns (&sum)[CHAINS], int q) {
+        if constexpr (CHAINS == 4) return (sum[0].part[q] + sum[2].part[q]) + (sum[1].part[q] + sum[3].part[q]);
+        else if constexpr (CHAINS == 2) return sum[0].part[q] + sum[1].part[q];
+        else return sum[0].part[q];
+    }
+
+    // SIZES: raises `size` to the largest sum of magnitudes of a column's terms.
+    template <bool SIZES>
+    void quick_sums(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T* out,
+                    T& size) const {
+        in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
+            // So many sums at a time as hide the time that an addition takes and still fit the registers.
+            constexpr int CHAINS = COUNT <= 4 ? 4 : 16 / COUNT;
+            using Columns = Side<T, COUNT>;
+            Columns sum[CHAINS], sizes[CHAINS];
+            const auto add_term = [&](std::int64_t p, int l) {
+                for (int q = 0; q < Columns::PARTS; ++q) {
+                    const auto product = Columns::load(weights + indices[p] * stride + first, q) * data[p];
+                    sum[l].part[q] += product;
+                    if (SIZES) sizes[l].part[q] += magnitude(product);
+                }
+            };
+            std::int64_t p = indptr[i];
+            const std::int64_t end = indptr[i + 1];
+            for (; p + CHAINS <= end; p += CHAINS) {
+                // Keeps the compiler from packing looked-up values into registers, which costs more than it saves.
+                asm("");
+                add_term(p, 0);
+                if constexpr (CHAINS > 1) add_term(p + 1, 1);
+                if constexpr (CHAINS > 2) add_term(p + 2, 2), add_term(p + 3, 3);
+            }
+            for (; p < end; ++p) add_term(p, 0);
+            for (int q = 0; q < Columns::PARTS; ++q) {
+                Columns::store(out + first, q, folded<CHAINS>(sum, q));
+                if (!SIZES) continue;
+                T each[Columns::STEP];
+                const auto total = folded<CHAINS>(sizes, q);
+                __builtin_memcpy(each, &total, sizeof each);
+                for (const T column : each) size = column > size ? column : size;
+            }
+        });
+    }
+};
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix
