@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from textwrap import wrap
@@ -111,8 +110,14 @@ def _check_movie(path: Path) -> None:
         raise CommandError(f"--animate {path}: there is no directory {folder}; create it first")
     if importlib.util.find_spec("matplotlib") is None:
         raise CommandError("--animate needs matplotlib; install it with: pip install 'separatrix[plot]'")
-    if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
-        raise CommandError(f"--animate {path}: .mp4 needs the program ffmpeg; write a .gif or .html instead")
+    if path.suffix.lower() == ".mp4":
+        from separatrix.plot._animate import find_ffmpeg
+
+        if find_ffmpeg() is None:
+            raise CommandError(
+                f"--animate {path}: .mp4 needs the program ffmpeg: install it, or pip install "
+                "'separatrix[video]'; or write a .gif or .html instead"
+            )
 
 
 def _trace(
