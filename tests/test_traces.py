@@ -348,7 +348,8 @@ def test_films(tmp_path):
     names = ["a name of an odd length", "b"]
     film = plot.animate(trace(Perceptron(), X, [0, 0, 1, 1]), tmp_path / "a.mp4", max_frames=3, names=names)
     # The film as text: every frame is decoded, and what players need is said.
-    told = subprocess.run([program, "-i", film, "-f", "null", "-"], capture_output=True, text=True, check=True)
+    command = [program, "-i", film, "-f", "null", "-"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Video: h264" in told.stderr
     assert "yuv420p" in told.stderr
     assert "frame=    3" in told.stderr

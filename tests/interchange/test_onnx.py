@@ -123,7 +123,7 @@ def test_calibrated_probabilities(cls, multiclass, data, request, tmp_path):
 def test_probabilities_that_contradict_the_decision(iris, tmp_path):
     X, y = iris
     model = sx.NuSVC(nu=0.3, probability=True).fit(X, y)
-    model._probB = model._probB + [3.0, -2.0, 4.0]  # the sigmoids now cross 1/2 far from the boundaries
+    model._probB += np.array([3.0, -2.0, 4.0])  # the sigmoids now cross 1/2 far from the boundaries
     export_onnx(model, tmp_path / "m.onnx", X=X)
     found = outputs(tmp_path / "m.onnx", X)["probabilities"]
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-10)

@@ -31,6 +31,7 @@ class DataOptions:
     missing: str = "refuse"
     format: str | None = None
     delimiter: str | None = None
+    quote: str = '"'
     header: bool = True
     index_base: int | None = None
 
@@ -44,6 +45,7 @@ class DataOptions:
         ):
             words += [] if value is None else [f"--{option}", value]
         words += [] if self.missing == "refuse" else ["--missing", self.missing]
+        words += [] if self.quote == '"' else ["--quote", self.quote]
         words += [] if self.header else ["--no-header"]
         words += [] if self.index_base is None else ["--index-base", str(self.index_base)]
         for option, names in (("ignore", self.ignore), ("categorical", self.categorical)):
@@ -59,8 +61,13 @@ class DataOptions:
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.delimiter or "", self.delimiter)
         if delimiter is not None and len(delimiter) != 1:
             raise CommandError(f"--delimiter must be one character, or tab; got {delimiter!r}")
+        quote = None if self.quote.casefold() == "none" else self.quote
+        if quote is not None and (len(quote) != 1 or quote == delimiter):
+            raise CommandError(
+                f"--quote must be one character, another than the separator, or none; got {quote!r}"
+            )
         kept = "keep" if self.missing == "mean" else self.missing
-        return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept)
+        return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept, quote)
 
 
 @dataclass(frozen=True)

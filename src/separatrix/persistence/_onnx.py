@@ -70,11 +70,12 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, X: Any = None, dtyp
     graph = Graph()
     read = columns_read(steps[0])
     if read is None:
-        inputs = [onnx.helper.make_tensor_value_info("X", number, ["samples", getattr(model, "n_features_in_", None)])]
+        shape = ["samples", getattr(model, "n_features_in_", None)]
+        inputs = [onnx.helper.make_tensor_value_info("X", number, shape)]
         value: str | Columns = graph.add("Cast", "X", to=onnx.TensorProto.DOUBLE)
     else:
         kinds = {name: onnx.TensorProto.STRING if name in read.texts else number for name in read.names}
-        inputs = [onnx.helper.make_tensor_value_info(name, kinds[name], ["samples", 1]) for name in read.names]
+        inputs = [onnx.helper.make_tensor_value_info(name, kinds[name], ["samples", 1]) for name in kinds]
         value = read.cast(graph)
     for step in steps[:-1]:
         value = add_step(graph, step, value)

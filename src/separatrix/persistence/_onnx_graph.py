@@ -72,9 +72,8 @@ class Graph:
         inner = Graph(f"{self.prefix}v{len(self.nodes)}_")
         inputs = [f"{inner.prefix}in{number}" for number in range(len(lists) + 1)]
         result = inner.add("Identity", body(inner, inputs[0], inputs[1:]))
-        described = [
-            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, None) for name in [*inputs, result]
-        ]
+        double = onnx.TensorProto.DOUBLE
+        described = [onnx.helper.make_tensor_value_info(name, double, None) for name in [*inputs, result]]
         graph = onnx.helper.make_graph(inner.nodes, "body", described[:-1], described[-1:], inner.constants)
         return self.add("Scan", start, *lists, body=graph, num_scan_inputs=len(lists))
 
@@ -223,8 +222,9 @@ def _spherical_wave(graph: Graph, kernel: Any, t: str) -> str:
     k = np.arange(1, _TERMS)
     a = np.concatenate([[1.0], np.cumprod((4 * order**2 - (2 * k - 1.0) ** 2) / (8.0 * k))])
     inverse = graph.add("Div", 1.0, far)
-    P = _polynomial(graph, inverse, np.where(np.arange(_TERMS) % 4 == 0, a, -a) * (np.arange(_TERMS) % 2 == 0))
-    Q = _polynomial(graph, inverse, np.where(np.arange(_TERMS) % 4 == 1, a, -a) * (np.arange(_TERMS) % 2 == 1))
+    turn = np.arange(_TERMS) % 4
+    P = _polynomial(graph, inverse, a * np.choose(turn, [1, 0, -1, 0]))
+    Q = _polynomial(graph, inverse, a * np.choose(turn, [0, 1, 0, -1]))
     turned = graph.add(
         "Sub", graph.add("Mul", P, graph.add("Cos", angle)), graph.add("Mul", Q, graph.add("Sin", angle))
     )

@@ -167,7 +167,7 @@ def _coupled(graph: Graph, each: str, K: int) -> str:
 
 
 def _agreeing(graph: Graph, p: str, number: str, K: int) -> None:
-    """Add the nearest probabilities whose largest is that of the decision (`separatrix.solvers.platt.agree`)."""
+    """Add the nearest probabilities whose largest is that of the decision (`agree` in `solvers.platt`)."""
     chosen = graph.add("Equal", graph.add("Unsqueeze", number, np.array([1])), np.arange(K))
     own = graph.sum(graph.add("Where", chosen, p, 0.0), 1, keep=True)
     smallest, _ = graph.least(graph.add("Neg", graph.add("Where", chosen, -1.0, p)), K - 1)

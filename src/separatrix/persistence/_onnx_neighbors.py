@@ -63,7 +63,8 @@ def _distances(graph: Graph, model: Any, X: str) -> tuple[str, Any]:
     metric, params = model.effective_metric_, model.effective_metric_params_
     if metric == "precomputed":
         return X, lambda value: value
-    Z = np.asarray(model._fit_X.toarray() if sparse.issparse(model._fit_X) else model._fit_X, dtype=np.float64)
+    kept = model._fit_X
+    Z = np.asarray(kept.toarray() if sparse.issparse(kept) else kept, dtype=np.float64)
     if isinstance(metric, Kernel):
         return _kernel_distances(graph, metric, X, Z)
     if metric == "cosine":
@@ -72,11 +73,12 @@ def _distances(graph: Graph, model: Any, X: str) -> tuple[str, Any]:
         fixed = Z / np.where(norms > 0, norms, 1.0)
         inner = _summed(graph, moved, fixed, lambda g, x, z: g.add("Mul", x, z))
         return graph.add("Sub", 1.0, inner), lambda value: value
-    power = params.get("p") if metric == "minkowski" else _POWERS.get(metric) if isinstance(metric, str) else None
+    powers = _POWERS | {"minkowski": params.get("p")}
+    power = powers.get(metric) if isinstance(metric, str) else None
     if power is None:
         raise ModelFileError(
-            f"export to ONNX does not know the metric {metric!r}; it knows Minkowski's (euclidean, manhattan, "
-            "chebyshev), cosine, precomputed, and those of kernels"
+            f"export to ONNX does not know the metric {metric!r}; it knows Minkowski's (euclidean, "
+            "manhattan, chebyshev), cosine, precomputed, and those of kernels"
         )
     total = _minkowski(graph, X, Z, float(power), params.get("w"))
     if metric == "sqeuclidean" or power in (1.0, np.inf):
@@ -122,17 +124,17 @@ def _unit(graph: Graph, X: str) -> str:
 
 def _kernel_distances(graph: Graph, kernel: Kernel, X: str, Z: Array) -> tuple[str, Any]:
     """Add ``k(x, x) − 2k(x, z) + k(z, z)``; Gaussian kernels order rows as Euclid does."""
-    if type(kernel) in (Linear, RBF):
-        total = _minkowski(graph, X, Z, 2.0, None)
-        if type(kernel) is Linear:
-            return total, lambda value: graph.add("Sqrt", value)
+    if type(kernel) is Linear:
+        return _minkowski(graph, X, Z, 2.0, None), lambda value: graph.add("Sqrt", value)
+    if type(kernel) is RBF:
+        gamma = kernel.gamma
 
         def finish(value: str) -> str:
             # 2 (1 − exp(−u)) = 4t/(1 + t) with t = tanh(u/2), which keeps the digits of a small u.
-            t = graph.add("Tanh", graph.add("Mul", value, 0.5 * kernel.gamma))
+            t = graph.add("Tanh", graph.add("Mul", value, 0.5 * gamma))
             return graph.add("Sqrt", graph.add("Div", graph.add("Mul", t, 4.0), graph.add("Add", t, 1.0)))
 
-        return total, finish
+        return _minkowski(graph, X, Z, 2.0, None), finish
     cross = graph.add("Mul", kernel_values(graph, kernel, X, Z), np.full(len(Z), -2.0))
     own = np.asarray(kernel.diag(Z), dtype=np.float64)
     squared = graph.add("Add", graph.add("Add", cross, own), kernel_diagonal(graph, kernel, X))

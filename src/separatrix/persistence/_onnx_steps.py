@@ -69,7 +69,7 @@ def columns_read(first: Any) -> Columns | None:
     if not texts:
         return None
     if not names:
-        raise ModelFileError("text columns need names in an ONNX file: fit the pipeline on a table with names")
+        raise ModelFileError("text columns need names in an ONNX file: fit the pipeline on a named table")
     return Columns(names, frozenset(texts))
 
 
@@ -90,8 +90,8 @@ def add_step(graph: Graph, step: Any, value: Any) -> str:
     if name != "StandardScaler":
         raise ModelFileError(
             "export to ONNX knows StandardScaler, SimpleImputer of numbers, OneHotEncoder and "
-            f"ColumnTransformer before a model, not {name}: transform the data first and export the rest of the "
-            "pipeline"
+            f"ColumnTransformer before a model, not {name}: transform the data first and export the rest of "
+            "the pipeline"
         )
     if step.mean_ is not None and step.with_mean:
         value = graph.add("Sub", value, step.mean_)
@@ -124,7 +124,7 @@ def _columns(graph: Graph, step: Any, value: Any) -> str:
             known = list(getattr(step, "feature_names_in_", ()))
             places = [known.index(column) if isinstance(column, str) else column for column in columns]
             chosen = graph.add("Gather", value, np.array(places), axis=1)
-        plain = isinstance(part, str) or type(part).__name__ == "FunctionTransformer" and part.func is None
+        plain = isinstance(part, str) or (type(part).__name__ == "FunctionTransformer" and part.func is None)
         results.append(chosen if plain else add_step(graph, part, chosen))
     return results[0] if len(results) == 1 else graph.add("Concat", *results, axis=1)
 

@@ -36,7 +36,7 @@ class Display:
         self.figure_ = root
         return ax
 
-    def _panels(self, width: float, height: float) -> "tuple[Axes, Axes]":
+    def _two_panels(self, width: float, height: float) -> "tuple[Axes, Axes]":
         """Make a figure with one picture above another, both over the same axis; the upper one counts."""
         figure = new_figure(width, height)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))

@@ -58,7 +58,7 @@ class LossesDisplay(Display):
         known = [loss.name for loss in LOSSES.values() if loss.of == "margin"]
         unknown = [name for name in names or () if name not in known]
         if unknown:
-            raise ValueError(f"no loss of the margin is called {unknown[0]!r}; choose among {', '.join(known)}")
+            raise ValueError(f"no loss of the margin is called {unknown[0]!r}; choose {', '.join(known)}")
         chosen = [name for name in known if names is None or name in names]
         margins = np.linspace(-2.0, 3.0, 1001)
         values = {name: LOSSES[name].value(margins) for name in chosen}
@@ -68,7 +68,7 @@ class LossesDisplay(Display):
         """Draw into Axes, or into a new figure with the slopes, and return the display."""
         lower: Axes | None = None
         if ax is None:
-            ax, lower = self._panels(8.2, 5.6)
+            ax, lower = self._two_panels(8.2, 5.6)
         else:
             self._axes(ax, 8.2, 5.6)
         margins = self.margins
@@ -78,22 +78,22 @@ class LossesDisplay(Display):
             loss, index = LOSSES[name], order.index(name)
             colour = INK if index == 0 else PALETTE[index - 1]
             style = DASHES[index % len(DASHES)]
-            # Later rows lie below earlier ones and the last is broad: squared and squared hinge share a branch.
+            # Later rows lie below earlier ones, the last is broad: squared and squared hinge share a branch.
             width = 3.2 if loss.name == "squared" else 1.8
             (line,) = ax.plot(margins, self.values[name], color=colour, linestyle=style, linewidth=width,
                               zorder=3 - 0.1 * index, label=f"{loss.name.replace('_', ' ')}:  {loss.formula}")
             handles.append(line)
             if lower is not None:
-                # The slope has a jump where the loss has a kink: a gap in the line instead of a slanted stroke.
-                slopes = self.slopes[name]
-                jumps = np.flatnonzero(np.abs(np.diff(slopes)) > 0.5)
-                lower.plot(np.insert(margins, jumps + 1, margins[jumps]), np.insert(slopes, jumps + 1, np.nan),
+                # The slope jumps where the loss has a kink: a gap in the line instead of a slanted stroke.
+                jumps = np.flatnonzero(np.abs(np.diff(self.slopes[name])) > 0.5)
+                lower.plot(np.insert(margins, jumps + 1, margins[jumps]),
+                           np.insert(self.slopes[name], jumps + 1, np.nan),
                            color=colour, linestyle=style, linewidth=width, zorder=3 - 0.1 * index)
         ax.set_xlim(margins[0], margins[-1])
         ax.set_ylim(-0.06, 4.0)
         ax.axvline(0.0, color=INK, linewidth=0.6, alpha=0.5, zorder=0)
-        ax.text(-0.05, 3.93, "wrong side", horizontalalignment="right", verticalalignment="top", fontsize="small")
-        ax.text(0.05, 3.93, "right side", horizontalalignment="left", verticalalignment="top", fontsize="small")
+        for place, words, side in ((-0.05, "wrong side", "right"), (0.05, "right side", "left")):
+            ax.text(place, 3.93, words, ha=side, va="top", fontsize="small")
         ax.set_xlabel("margin m = y f(x)")
         ax.set_ylabel("loss l(m)")
         if lower is not None:

@@ -69,8 +69,8 @@ class PathDisplay(Display):
         """
         model = final_step(estimator)
         if model is not estimator or not hasattr(model, "path"):
-            raise TypeError(f"a path over C is fitted for LinearSVC and LogisticRegression themselves, not for "
-                            f"{type(estimator).__name__}; transform the data before")
+            raise TypeError("a path over C is fitted for LinearSVC and LogisticRegression themselves, not "
+                            f"for {type(estimator).__name__}; transform the data before")
         own = ("C", "warm_start")  # what the path itself decides
         parameters = {name: value for name, value in model.get_params().items() if name not in own}
         return cls.from_path(type(model).path(X, y, Cs, **parameters), column=column, ax=ax)
@@ -88,7 +88,7 @@ class PathDisplay(Display):
         weights = self.path.coefs[:, self.column]
         own = ax is None
         if ax is None:
-            ax, lower = self._panels(6.8, 5.2)
+            ax, lower = self._two_panels(6.8, 5.2)
         else:
             self._axes(ax, 6.8, 5.2)
             lower = ax.twinx()
