@@ -176,7 +176,7 @@ def sgd_steps():
 
 
 def losses():
-    """The table of losses, and their slopes."""
+    """Draw the table of losses, and their slopes."""
     return plot.losses()
 
 
@@ -188,13 +188,13 @@ def neighbors():
 
 
 def hard_margin():
-    """The widest margin between two classes."""
+    """Draw the widest margin between two classes."""
     X, y = PETALS[:100], SPECIES[:100]
     return plot.margin(sx.SVC(kernel="linear", C=np.inf).fit(X, y), X, y)
 
 
 def svm_width():
-    """A kernel machine with three widths of its kernel."""
+    """Draw a kernel machine with three widths of its kernel."""
     X, y = make_moons(120, noise=0.25, random_state=1)
     models = {f"gamma = {gamma:g}": sx.SVC(gamma=gamma, C=10.0) for gamma in (0.1, 1.0, 30.0)}
     return side_by_side(models, X, np.where(y == 1, "lower", "upper"))
