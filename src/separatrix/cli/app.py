@@ -145,6 +145,7 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add the probability of every class.")
     ] = False,
+    missing: o.Missing = "refuse",
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     quote: o.Quote = '"',
@@ -155,7 +156,8 @@ def predict(
     """Predict the class of every row.
 
     Columns are found by their names, in any order; others are ignored. Rows are read, predicted and written
-    block by block, so that a file may be larger than the memory.
+    block by block, so that a file may be larger than the memory. With --missing drop, rows with missing
+    values are left out, and a first column tells the number of each row in the data.
 
     \b
     Examples:
@@ -166,9 +168,7 @@ def predict(
     with user_errors("interrupted; nothing was written"):
         from separatrix.cli.predict import PredictRequest, run
 
-        chosen = _data(
-            data, format=format, delimiter=delimiter, quote=quote, no_header=no_header, index_base=index_base
-        )
+        chosen = _data(data, None, None, None, missing, format, delimiter, quote, no_header, index_base)
         run(PredictRequest(model, chosen, output, scores, probabilities, json))
 
 

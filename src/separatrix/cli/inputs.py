@@ -89,11 +89,28 @@ class Labelled:
 @contextmanager
 def noted() -> Iterator[None]:
     """Print warnings of the readers as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        note(text)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:  # what was noticed may explain an error
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
+            note(text)
+
+
+def load_model(path: Path, data: Path) -> Any:
+    """Load the model of a command that also takes data, and tell if the two were confused."""
+    from separatrix.persistence import ModelFileError, load
+
+    try:
+        return load(path)
+    except ModelFileError:
+        if data.suffix.lower() == ".sx" and path.suffix.lower() != ".sx":
+            raise CommandError(
+                f"{path} is no model file, and {data} seems to be one: the model comes first, then the data"
+            ) from None
+        raise
 
 
 def load_labelled(options: DataOptions) -> Labelled:
@@ -136,7 +153,10 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
         if reading.missing == "refuse":
             reading = replace(reading, missing="keep")
     elif options.missing == "mean":
-        raise CommandError("--missing mean: the model was fitted without means for missing values; use drop")
+        raise CommandError(
+            "--missing mean: the model was fitted without means for missing values; fit it "
+            "with --missing mean, or use drop"
+        )
     source = open_source(options.path, reading, part="test")
     plan = plan_of(model)
     if isinstance(source, MatrixSource):
@@ -179,4 +199,4 @@ def _by_position(model: Any, names: list[str], options: DataOptions, labelled: b
     return Plan(tuple(chosen), frozenset(), target)
 
 
-__all__ = ["DataOptions", "Labelled", "Table", "load_labelled", "model_blocks", "noted"]
+__all__ = ["DataOptions", "Labelled", "Table", "load_labelled", "load_model", "model_blocks", "noted"]

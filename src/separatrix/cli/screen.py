@@ -144,6 +144,11 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number of things for people."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def megabytes(size: int) -> str:
     """Return a file size for people."""
     for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
