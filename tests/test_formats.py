@@ -4,8 +4,10 @@ import bz2
 import contextlib
 import gzip
 import json
+import pathlib
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -409,3 +411,29 @@ def test_parts_of_a_file(end, begin, header, quoted_from, tmp_path, monkeypatch)
     X, _, y = read(file, target="class" if header else "4", header=header)
     np.testing.assert_array_equal(X, values)
     assert y.tolist() == ["yes" if number % 3 else "no" for number in range(1000)]
+
+
+TEXTS = st.lists(st.sampled_from(["a", '"', "\n", ",", " ", "x y"]), max_size=4).map("".join)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=40))
+def test_quoted_texts_in_parts(texts):
+    """What a spreadsheet writes is read back, wherever the parts of the file end."""
+    import csv
+    import tempfile
+    from unittest import mock
+
+    from separatrix.data.files import _csv
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "t.csv")
+        with file.open("w", newline="") as out:
+            csv.writer(out, quoting=csv.QUOTE_NONNUMERIC).writerows(
+                [["text", "n", "kind"], *([text, k, "ab"[k % 2]] for k, text in enumerate(texts))]
+            )
+        with mock.patch.object(_csv, "_PART_BYTES", 30), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            X, _, y = read(file, target="kind", categorical=["text"], missing="keep")
+    assert X["text"].to_pylist() == texts
+    assert X["n"].to_pylist() == list(range(len(texts)))
+    assert y.tolist() == ["ab"[k % 2] for k in range(len(texts))]

@@ -1,9 +1,9 @@
 """Delimited text: CSV, TSV and their kin.
 
 Reading has two speeds. The fast way lets Arrow parse the file with a declared type for every column: as long
-as no quotation mark appears, in parts of whole lines, each by all threads; after one, which may hide line
-ends, as a stream. If Arrow refuses the file, or a value is missing or infinite, a second and slower walk over
-the same file finds the place, so that the message can name row, line, column and value.
+as no quotation mark may hide a line end, in parts of whole lines, each by all threads; then as a stream. If
+Arrow refuses the file, or a value is missing or infinite, a second and slower walk over the same file finds
+the place, so that the message can name row, line, column and value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
@@ -47,7 +49,7 @@ class CsvSource(TabularSource):
         with open_errors(self.name):
             self.header = _read_header(origin, reading)
         self.names = self.header.names
-        self._hinted = False
+        self._quoted = self._hinted = False  # has a quotation mark appeared, and was it pointed out?
 
     def kinds(self) -> dict[str, str]:
         """Tell from the first block what each column holds: number or text."""
@@ -103,18 +105,20 @@ class CsvSource(TabularSource):
 
         positions = [self.names.index(name) for name in types]
         mark = None if self.reading.quote is None else self.reading.quote.encode()
+        delimiter = self.header.delimiter.encode()
         with self.origin.open() as file:
             file.read(self.header.size)
             rest = b""
             while part := file.read(_PART_BYTES):
                 rest += part
-                if mark is not None and mark in part:
-                    stream = _Rest(rest, file)
+                at = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
+                whole = memoryview(rest)[:at]
+                if mark is not None and mark in rest and not _whole_lines(whole, mark, delimiter):
+                    stream, self._quoted = _Rest(rest, file), True
                     yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
                     return
-                at = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
                 if at:
-                    yield from self._part(rest[:at], types, positions)
+                    yield from self._part(whole, types, positions)
                     rest = rest[at:]
                 elif len(rest) > _LONGEST_LINE:
                     raise DataFileError(
@@ -123,11 +127,11 @@ class CsvSource(TabularSource):
             if rest.strip():
                 yield from self._part(rest, types, positions)
 
-    def _part(self, text: bytes, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
+    def _part(self, text: bytes | memoryview, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        if text.isspace():
+        if not (bytes(text[:4096]).strip() or bytes(text).strip()):
             return
         options = self._options(types, positions, _TASK_BYTES)
         options["parse_options"].newlines_in_values = False
@@ -164,7 +168,7 @@ class CsvSource(TabularSource):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if self.reading.quote is None or self._hinted:
+        if not self._quoted or self._hinted:
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -180,6 +184,28 @@ class CsvSource(TabularSource):
                     stacklevel=2,
                 )
                 return
+
+
+def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
+    """Tell whether quoted values certainly begin and end within their lines.
+
+    Quotation marks must come in pairs in one line, the first of a pair at the beginning of a value (or after
+    a mark: a doubled one), the second at its end. Anything else is left to a parser.
+    """
+    if len(mark) > 1 or len(delimiter) > 1 or not text:
+        return False
+    content = np.frombuffer(text, dtype=np.uint8)
+    marks = np.flatnonzero(content == mark[0])
+    if len(marks) % 2:
+        return False
+    begins, ends = marks[0::2], marks[1::2]
+    edges = np.zeros(256, dtype=bool)
+    edges[[mark[0], delimiter[0], ord("\n"), ord("\r")]] = True
+    lines = np.flatnonzero((content == ord("\n")) | (content == ord("\r")))
+    alone = edges[content[begins - 1]] | (begins == 0)
+    closed = ends + 1 < len(content)
+    within = np.searchsorted(lines, begins) == np.searchsorted(lines, ends)
+    return bool(np.all(alone & closed & within) and np.all(edges[content[ends + 1]]))
 
 
 class _Rest(io.RawIOBase):
