@@ -4,8 +4,10 @@ import bz2
 import contextlib
 import gzip
 import json
+import pathlib
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -360,3 +362,78 @@ def test_format_can_be_said(tmp_path):
     with pytest.raises(DataFileError, match="JSON array"):
         (tmp_path / "t.json").write_text('[{"a": 1}]')
         read(tmp_path / "t.json")
+
+
+def test_stray_quotation_marks(tmp_path):
+    file = tmp_path / "notes.tsv"
+    file.write_text('kind\ttext\tn\na\t"open\t1\nb\tshut\t2\na\t5" wide\t3\nb\tend"\t4\n')
+    options = dict(target="kind", categorical=["text"])
+    X, _, y = read(file, quote=None, **options)
+    assert X["text"].to_pylist() == ['"open', "shut", '5" wide', 'end"']
+    assert y.tolist() == ["a", "b", "a", "b"]
+    wrong = tmp_path / "wrong.tsv"
+    wrong.write_text('kind\ttext\tn\na\t"open\t1\nb\tend"\t2\t3\n')
+    with pytest.raises(DataFileError, match=r"swallows line ends: --quote none"):
+        read(wrong, **options)
+    file.write_text('kind\ttext\na\t"open\nb\tshut\na\tend"\nb\twhole\n')
+    with pytest.warns(UserWarning, match=r"data row 1 .*column 'text'.*--quote none"):
+        X, _, y = read(file, **options)
+    assert len(y) == 2
+    with pytest.raises(ValueError, match="quote must be one character"):
+        read(file, quote="''")
+
+
+def test_other_quotation_marks(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("'a, b',class\n'x, y',1\n'don''t',2\n\"q\",1\n")
+    X, names, _ = read(file, target="class", categorical=["a, b"], quote="'")
+    assert names == ["a, b"]
+    assert X["a, b"].to_pylist() == ["x, y", "don't", '"q"']
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("quoted_from", [None, 5, 900])
+def test_parts_of_a_file(end, begin, header, quoted_from, tmp_path, monkeypatch):
+    """Whatever the size of the parts, and wherever a quotation mark ends them, the rows are the same."""
+    from separatrix.data.files import _csv
+
+    monkeypatch.setattr(_csv, "_PART_BYTES", 1000)
+    values = np.random.default_rng(0).normal(size=(1000, 3)).round(4)
+    lines = ["a,b,c,class"] if header else []
+    for number, row in enumerate(values):
+        kind = "yes" if number % 3 else "no"
+        mark = '"' if quoted_from is not None and number >= quoted_from else ""
+        lines.append(",".join(map(str, row)) + f",{mark}{kind}{mark}")
+    file = tmp_path / "t.csv"
+    file.write_bytes((begin + end.join(lines)).encode())
+    X, _, y = read(file, target="class" if header else "4", header=header)
+    np.testing.assert_array_equal(X, values)
+    assert y.tolist() == ["yes" if number % 3 else "no" for number in range(1000)]
+
+
+TEXTS = st.lists(st.sampled_from(["a", '"', "\n", ",", " ", "x y"]), max_size=4).map("".join)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=40))
+def test_quoted_texts_in_parts(texts):
+    """What a spreadsheet writes is read back, wherever the parts of the file end."""
+    import csv
+    import tempfile
+    from unittest import mock
+
+    from separatrix.data.files import _csv
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "t.csv")
+        with file.open("w", newline="") as out:
+            csv.writer(out, quoting=csv.QUOTE_NONNUMERIC).writerows(
+                [["text", "n", "kind"], *([text, k, "ab"[k % 2]] for k, text in enumerate(texts))]
+            )
+        with mock.patch.object(_csv, "_PART_BYTES", 30), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            X, _, y = read(file, target="kind", categorical=["text"], missing="keep")
+    assert X["text"].to_pylist() == texts
+    assert X["n"].to_pylist() == list(range(len(texts)))
+    assert y.tolist() == ["ab"[k % 2] for k in range(len(texts))]

@@ -36,7 +36,7 @@ def test_navigation_finds_new_pages(root, tmp_path):
     for name in ("index", "svm", "perceptron", "unheard-of", "architecture"):
         (tmp_path / f"{name}.md").write_text(f"# About {name}\n")
     found = hook["navigation"](tmp_path, [("API", "reference/api.md", "")])
-    assert found[0] == {"About index": "index.md"}
+    assert found[0] == {"Overview": "index.md"}
     groups = {name: pages for group in found[1:] for name, pages in group.items()}
     guides = [name for page in groups["Guides"] for name in page.values()]
     assert guides == ["perceptron.md", "svm.md", "unheard-of.md"]

@@ -336,11 +336,38 @@ def test_animations_leave_out_what_changes_nothing(tmp_path):
         plot.animate(trace(Perceptron(), X[:, :1], [0, 0, 1, 1]), tmp_path / "b.gif")
 
 
-def test_films_need_ffmpeg(tmp_path, monkeypatch):
-    from matplotlib import animation
+def test_films(tmp_path):
+    import subprocess
 
-    missing = SimpleNamespace(isAvailable=lambda: False)
-    monkeypatch.setattr(animation, "FFMpegWriter", missing)
+    from separatrix.plot._animate import find_ffmpeg
+
+    program = find_ffmpeg()
+    if program is None:
+        pytest.skip("no ffmpeg here")
+    X = np.array([[0.0, 0.0], [1.0, 0.5], [3.0, 3.0], [4.0, 2.5]])
+    names = ["a name of an odd length", "b"]
+    film = plot.animate(trace(Perceptron(), X, [0, 0, 1, 1]), tmp_path / "a.mp4", max_frames=3, names=names)
+    # The film as text: every frame is decoded, and what players need is said.
+    command = [program, "-i", film, "-f", "null", "-"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Video: h264" in told.stderr
+    assert "yuv420p" in told.stderr
+    assert "frame=    3" in told.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["a.mp4"]
+
+
+def test_films_need_ffmpeg(tmp_path, monkeypatch):
+    import sys
+
+    import matplotlib
+
+    monkeypatch.setitem(matplotlib.rcParams, "animation.ffmpeg_path", "no-such-program")
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     steps = trace(Perceptron(), IRIS.data, NAMES)
     with pytest.raises(RuntimeError, match=r"needs the program ffmpeg.*write a \.gif or \.html"):
         plot.animate(steps, tmp_path / "a.mp4")
+    package = SimpleNamespace(get_ffmpeg_exe=lambda: "/opt/bin/ffmpeg-of-the-package")
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", package)
+    from separatrix.plot._animate import find_ffmpeg
+
+    assert find_ffmpeg() == "/opt/bin/ffmpeg-of-the-package"

@@ -175,6 +175,31 @@ def sgd_steps():
     return ax
 
 
+def losses():
+    """Draw the table of losses, and their slopes."""
+    return plot.losses()
+
+
+def neighbors():
+    """Regions of one, nine and forty neighbours."""
+    X, y = make_moons(200, noise=0.3, random_state=0)
+    models = {f"k = {k}": sx.KNeighborsClassifier(k) for k in (1, 9, 40)}
+    return side_by_side(models, X, np.where(y == 1, "lower", "upper"))
+
+
+def hard_margin():
+    """Draw the widest margin between two classes."""
+    X, y = PETALS[:100], SPECIES[:100]
+    return plot.margin(sx.SVC(kernel="linear", C=np.inf).fit(X, y), X, y)
+
+
+def svm_width():
+    """Draw a kernel machine with three widths of its kernel."""
+    X, y = make_moons(120, noise=0.25, random_state=1)
+    models = {f"gamma = {gamma:g}": sx.SVC(gamma=gamma, C=10.0) for gamma in (0.1, 1.0, 30.0)}
+    return side_by_side(models, X, np.where(y == 1, "lower", "upper"))
+
+
 def perceptron(path):
     """Write a moving picture of a perceptron at work."""
     X, y = make_moons(60, noise=0.1, random_state=4)
@@ -185,7 +210,7 @@ def perceptron(path):
 
 PICTURES = (boundary, quickstart, margin, tube, c_path, convergence, confusion, roc, precision_recall,
             calibration, kernel_matrix, codings, perceptron_margin, gaussian_forms, logistic_penalty,
-            sgd_steps)
+            sgd_steps, losses, neighbors, hard_margin, svm_width)
 
 
 def main():

@@ -11,6 +11,7 @@ DISPLAY = re.compile(r"^( *)\.\. math:: *(.*(?:\n\1   .*)*)", re.MULTILINE)
 
 def to_markdown(text: str) -> str:
     """Return a docstring's text with roles as code, and formulas as code blocks."""
+    text = re.sub(r" *\\\n +", " ", text)  # a type that goes on in the next line
     text = DISPLAY.sub(lambda found: f"{found[1]}```tex\n{found[1]}{found[2].strip()}\n{found[1]}```", text)
     return INLINE.sub(r"`\1`", ROLE.sub(r"`\1`", text))
 

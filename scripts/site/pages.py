@@ -48,7 +48,7 @@ REFERENCE = {
     "Gaussian models": ("separatrix.models.gaussian", "separatrix.models.discriminant"),
     "Logistic regression": ("separatrix.models.logistic",),
     "Stochastic gradient descent": ("separatrix.models.sgd", "separatrix.models.sgd_regressor"),
-    "Separability": ("separatrix.models.separability",),
+    "Separability": ("separatrix.models.separability", "separatrix.models._pair_separability"),
     "Linear support vector machines": ("separatrix.models.linear_svm", "separatrix.models.linear_svr"),
     "Support vector machines": (
         "separatrix.models.svc",
@@ -77,8 +77,8 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Make links that lead out of docs/ stay on the site."""
-    return relinked(markdown, "../")
+    """Make links that lead out of docs/ stay on the site; answers of a session are not coloured as code."""
+    return re.sub(r"^```python\n(?=>>> )", "```pycon\n", relinked(markdown, "../"), flags=re.MULTILINE)
 
 
 def relinked(text, up):
@@ -103,7 +103,7 @@ def navigation(folder, pages):
         entries = []
         for name in names + (tuple(others) if group == "Guides" else ()):
             if (folder / name).exists():
-                entries.append({title(folder / name): name})
+                entries.append({"Overview" if name == "index.md" else title(folder / name): name})
             elif name in ELSEWHERE.values():
                 entries.append({name.removesuffix(".md").capitalize(): name})
         if group == "Reference":

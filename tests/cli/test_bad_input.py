@@ -171,3 +171,27 @@ def test_a_failing_picture_leaves_the_old_one(refused, flowers, tmp_path, monkey
     picture.write_bytes(b"old")
     assert "no space left" in refused("fit", flowers, "--target", "kind", "--plot", picture)
     assert picture.read_bytes() == b"old"
+
+
+def test_words_that_are_nearly_right(refused, banknote, tmp_path, run):
+    assert "(nearest: C)" in refused("fit", banknote, "--set", "c=3")
+    assert "'separatrix fit --help' shows how" in refused("fit")
+    assert "--grid or --set Q:" in refused("tune", banknote, "--grid", "Q=1,2")
+    assert run("fit", banknote, "--save", tmp_path / "m.sx", "--quiet").code == 0
+    for command in ("predict", "evaluate"):
+        message = refused(command, banknote, tmp_path / "m.sx")
+        assert "the model comes first, then the data" in message
+    assert "--quote must be one character" in refused("fit", banknote, "--quote", "ab")
+
+
+def test_what_was_noticed_is_told_with_the_error(run, tmp_path):
+    texts = "\n".join(f"{'ab'[k % 2]}\ttext number {k}" for k in range(200))
+    file = tmp_path / "t.tsv"
+    file.write_text(f'kind\ttext\na\t"open\nb\tshut"\n{texts}\n')
+    code, _, err = run("fit", file, "--target", "kind")
+    assert code == 2
+    note, error = err.splitlines()
+    assert "--quote none" in note
+    assert "different texts" in error
+    words = ("--quote", "none", "--categorical", "text", "--quiet")
+    assert run("fit", file, "--target", "kind", *words).code == 0

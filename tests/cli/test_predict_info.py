@@ -120,3 +120,21 @@ def test_info_json(run, model):
     assert report["certificate"]["status"] == final.certificate_.status
     assert report["versions"]["separatrix"] == sx.__version__
     assert report["file_bytes"] == model.stat().st_size
+
+
+def test_rows_with_missing_values(run, refused, model, flowers, tmp_path):
+    lines = flowers.read_text().splitlines()
+    lines[3] = "3,,1.0,rose"
+    lines[90] = "90,?,1.0,rose"
+    holes = tmp_path / "holes.csv"
+    holes.write_text("\n".join(lines) + "\n")
+    assert "2 missing values" in refused("predict", model, holes)
+    code, out, _ = run("predict", model, holes, "--missing", "drop", "--scores")
+    assert code == 0
+    header, *rows = rows_of(out)
+    assert header[:2] == ["row", "prediction"]
+    assert [int(row[0]) for row in rows] == [row for row in range(1, 91) if row not in (3, 90)]
+    document = json.loads(run("predict", model, holes, "--missing", "drop", "--json").out)
+    assert document["row_numbers"] == [int(row[0]) for row in rows]
+    assert document["predictions"] == [row[1] for row in rows]
+    assert "fit it with --missing mean" in refused("predict", model, holes, "--missing", "mean")

@@ -176,7 +176,7 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
         (["svm-train", "-z", "1", "DATA"], "unknown option -z"),
         (["svm-train", "-s", "9", "DATA"], "-s: '9' is not a value"),
         (["svm-train", "-c"], "-c needs a value"),
-        (["svm-train", "-s", "3", "-b", "1", "DATA"], "-b 1 is not supported"),
+        (["svm-train", "-s", "2", "-b", "1", "DATA"], "-b 1 is not supported"),
         (["svm-train", "-c", "-1", "DATA"], "'C' parameter"),
         (["svm-train", "-v", "1", "DATA"], "n must be from 2"),
         (["svm-train", "-s", "1", "-n", "2", "DATA"], "'nu' parameter"),
@@ -184,7 +184,8 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
         (["svm-predict", "DATA", "DATA", "out"], "line 1"),
         (["svm-scale", "-s", "a", "-r", "b", "DATA"], "-r and -s"),
         (["svm-scale", "-r", "DATA", "DATA"], "not a range file"),
-        (["liblinear-train", "-C", "DATA"], "-C is not supported"),
+        (["liblinear-train", "-C", "-s", "3", "DATA"], "-C searches for -s 0 and -s 2"),
+        (["liblinear-train", "-M", "1", "DATA"], "-M is not supported"),
         (["liblinear-train", "-s", "21", "DATA"], "-s: '21' is not"),
         (["liblinear-train", "-R", "DATA"], "-R needs -B 1"),
         (["liblinear-predict", "DATA", "DATA", "out"], "line 1"),
@@ -195,11 +196,65 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
 def test_refusals(words, message, heart, tmp_path, write, run):
     file = write(*heart)
     before = sorted(tmp_path.iterdir())
-    said = run(*(file if word == "DATA" else word for word in words), code=2)
+    # The stand-ins end as LIBSVM's and LIBLINEAR's programs do.
+    code = 2 if words[0] == "convert" else 1
+    said = run(*(file if word == "DATA" else word for word in words), code=code)
     assert said.out == ""
     assert said.err.startswith("separatrix: error: ")
     assert message in said.err
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("svm_type", [3, 4])
+def test_noise_of_a_regression(svm_type, tmp_path, write, program, run):
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, size=(150, 3))
+    file = write(X, np.sin(3 * X[:, 0]) + 0.3 * random.laplace(size=150))
+    options = ["-s", svm_type, "-b", "1", "-p", "0.05"]
+    said = run("svm-train", *options, file, tmp_path / "ours").out
+    assert "Prob. model for test data: target value = predicted value + z," in said
+    program("svm-train", *options, file, tmp_path / "theirs")
+    sigma = {}
+    for name in ("ours", "theirs"):
+        told = run("svm-predict", "-b", "1", file, tmp_path / name, tmp_path / "a").out
+        assert told.splitlines()[1:2] == program(
+            "svm-predict", "-b", "1", file, tmp_path / name, tmp_path / "b"
+        ).splitlines()[1:2]
+        np.testing.assert_allclose(np.loadtxt(tmp_path / "a"), np.loadtxt(tmp_path / "b"), atol=1e-5)
+        sigma[name] = float(told.splitlines()[1].rpartition("=")[2])
+    assert sigma["ours"] == pytest.approx(sigma["theirs"], rel=0.1)  # other folds
+    run("convert", tmp_path / "ours", tmp_path / "m.sx")
+    run("convert", tmp_path / "m.sx", tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_text() == (tmp_path / "ours").read_text()
+
+
+def test_rounded_kernel_matrices(heart, tmp_path, run, program):
+    X, y = heart
+    K = (X @ X.T) * (1 + 1e-7 * np.random.default_rng(0).normal(size=(len(X), len(X))))
+    lines = [
+        f"{label} 0:{i + 1} " + " ".join(f"{j + 1}:{v:.9g}" for j, v in enumerate(row))
+        for i, (label, row) in enumerate(zip(y, K, strict=True))
+    ]
+    file = tmp_path / "kernel"
+    file.write_text("\n".join(lines) + "\n")
+    run("svm-train", "-t", "4", "-q", file, tmp_path / "ours")
+    program("svm-train", "-t", "4", "-q", file, tmp_path / "theirs")
+    ours = run("svm-predict", file, tmp_path / "ours", tmp_path / "a").out
+    assert ours == program("svm-predict", file, tmp_path / "theirs", tmp_path / "b")
+    assert "Accuracy" in run("svm-train", "-t", "4", "-v", "3", "-b", "1", file).out
+
+
+def test_search_for_a_cost(heart, tmp_path, write, run, program):
+    file = write(*heart)
+    for options in (["-s", "0"], ["-v", "3"], ["-c", "2", "-q"]):
+        ours, theirs = (call("liblinear-train", "-C", *options, file) for call in (run, program))
+        best = [float(said.split("Best C = ")[1].split()[0]) for said in (ours.out, theirs)]
+        rates = [float(said.split("CV accuracy = ")[1].split("%")[0]) for said in (ours.out, theirs)]
+        assert rates[0] == pytest.approx(rates[1], abs=3.0)
+        assert np.log2(best[0]) % 1 == np.log2(best[1]) % 1 == 0
+        first = [said.split("log2c=")[1].split()[0] for said in (ours.out, theirs) if "log2c" in said]
+        assert len(set(first)) <= 1  # both begin with the same
+    run("liblinear-train", "-m", "2", "-q", file, tmp_path / "m")
 
 
 def test_convert_there_and_back(heart, iris, tmp_path, run):

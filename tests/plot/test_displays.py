@@ -71,6 +71,8 @@ KINDS = {
     "calibration": lambda: plot.CalibrationDisplay.from_estimator(logistic(), THREE, NAMES, n_bins=5),
     "kernel": lambda: plot.KernelMatrixDisplay.from_kernel("rbf", IRIS.data, NAMES, gamma=0.5),
     "codings": lambda: plot.CodingsDisplay.from_estimator(Perceptron(margin=1.0), THREE, NAMES, **FEW),
+    "path": lambda: plot.PathDisplay.from_estimator(LogisticRegression(), THREE, NAMES == "setosa", Cs=5),
+    "losses": lambda: plot.LossesDisplay.from_table(),
 }
 
 # The same with names that are too long for their place.
@@ -527,3 +529,21 @@ def test_rare_classes_stay_in_a_thinned_picture():
     rows = _points.choose_points(truth, len(truth))
     assert len(rows) == len(np.unique(rows)) == 5000
     assert np.bincount(truth[rows]).tolist() == [4972, 25, 3]
+
+
+def test_paths_and_losses_have_displays():
+    model = LogisticRegression(C=3.0, fit_intercept=False)
+    display = plot.PathDisplay.from_estimator(model, THREE, NAMES == "setosa", Cs=[0.1, 10.0])
+    alone = LogisticRegression(C=10.0, fit_intercept=False).fit(THREE, NAMES == "setosa")
+    np.testing.assert_allclose(display.path.coefs[-1], alone.coef_, rtol=1e-2)
+    assert model.C == 3.0
+    assert not hasattr(model, "coef_")
+    ax = Figure().subplots()
+    assert display.plot(ax).ax_ is ax
+    with pytest.raises(TypeError, match="transform the data before"):
+        plot.PathDisplay.from_estimator(make_pipeline(StandardScaler(), model), THREE, NAMES)
+    losses = plot.LossesDisplay.from_table(["hinge", "squared_hinge"])
+    np.testing.assert_allclose(losses.values["hinge"], np.maximum(0.0, 1.0 - losses.margins))
+    assert len(losses.plot(Figure().subplots()).ax_.get_legend().get_texts()) == 2
+    with pytest.raises(ValueError, match="no loss of the margin is called 'huge'"):
+        plot.LossesDisplay.from_table(["huge"])

@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.code
     except usage_error as error:
         message = error.format_message().replace("\n", " ").rstrip(".")
-        print(f"separatrix: error: {message}; 'separatrix --help' shows how", file=sys.stderr)
+        command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "separatrix"
+        print(f"separatrix: error: {message}; '{command} --help' shows how", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("separatrix: interrupted", file=sys.stderr)

@@ -65,13 +65,16 @@ def _data(
     missing: str = "refuse",
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
+    quote: str = '"',
     no_header: bool = False,
     index_base: int | None = None,
 ) -> DataOptions:
     from separatrix.cli.inputs import DataOptions
 
     left, texts = tuple(ignore or ()), tuple(categorical or ())
-    return DataOptions(path, target, left, texts, missing, format, delimiter, not no_header, index_base)
+    return DataOptions(
+        path, target, left, texts, missing, format, delimiter, quote, not no_header, index_base
+    )
 
 
 @_command("fit")
@@ -95,6 +98,7 @@ def fit(
     max_time: o.MaxTime = None,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -115,7 +119,9 @@ def fit(
     with user_errors("interrupted before there was a model"):
         from separatrix.cli.fit import FitRequest, run
 
-        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        chosen = _data(
+            data, target, ignore, categorical, missing, format, delimiter, quote, no_header, index_base
+        )
         run(
             FitRequest(
                 chosen, model, settings or [], test_size, standardize, save, plot, seed, max_time, json, quiet
@@ -139,8 +145,10 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add the probability of every class.")
     ] = False,
+    missing: o.Missing = "refuse",
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -148,7 +156,8 @@ def predict(
     """Predict the class of every row.
 
     Columns are found by their names, in any order; others are ignored. Rows are read, predicted and written
-    block by block, so that a file may be larger than the memory.
+    block by block, so that a file may be larger than the memory. With --missing drop, rows with missing
+    values are left out, and a first column tells the number of each row in the data.
 
     \b
     Examples:
@@ -159,7 +168,7 @@ def predict(
     with user_errors("interrupted; nothing was written"):
         from separatrix.cli.predict import PredictRequest, run
 
-        chosen = _data(data, format=format, delimiter=delimiter, no_header=no_header, index_base=index_base)
+        chosen = _data(data, None, None, None, missing, format, delimiter, quote, no_header, index_base)
         run(PredictRequest(model, chosen, output, scores, probabilities, json))
 
 
@@ -179,6 +188,7 @@ def evaluate(
     ] = "auto",
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -196,7 +206,7 @@ def evaluate(
     with user_errors("interrupted"):
         from separatrix.cli.evaluate import EvaluateRequest, run
 
-        chosen = _data(data, target, None, None, missing, format, delimiter, no_header, index_base)
+        chosen = _data(data, target, None, None, missing, format, delimiter, quote, no_header, index_base)
         run(EvaluateRequest(model, chosen, plot, kind, json))
 
 
@@ -225,6 +235,7 @@ def compare(
     ] = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -243,7 +254,9 @@ def compare(
     with user_errors("interrupted before there was a result"):
         from separatrix.cli.compare import CompareRequest, run
 
-        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        chosen = _data(
+            data, target, ignore, categorical, missing, format, delimiter, quote, no_header, index_base
+        )
         run(
             CompareRequest(
                 chosen, model or [], folds, by, standardize, save, plot, seed, max_time, json, quiet
@@ -293,6 +306,7 @@ def tune(
     ] = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -311,7 +325,9 @@ def tune(
     with user_errors("interrupted before there was a result"):
         from separatrix.cli.tune import TuneRequest, run
 
-        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        chosen = _data(
+            data, target, ignore, categorical, missing, format, delimiter, quote, no_header, index_base
+        )
         run(
             TuneRequest(
                 chosen,
@@ -352,6 +368,7 @@ def plot(
     missing: o.Missing = "refuse",
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
 ) -> None:
@@ -370,7 +387,7 @@ def plot(
 
         chosen = None
         if data is not None:
-            chosen = _data(data, target, None, None, missing, format, delimiter, no_header, index_base)
+            chosen = _data(data, target, None, None, missing, format, delimiter, quote, no_header, index_base)
         run(PlotRequest(model, chosen, output, kind))
 
 
@@ -387,6 +404,7 @@ def separability(
     max_time: o.MaxTime = None,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
     json: o.AsJson = False,
@@ -403,7 +421,9 @@ def separability(
     with user_errors("interrupted"):
         from separatrix.cli.separability import run
 
-        chosen = _data(data, target, ignore, categorical, missing, format, delimiter, no_header, index_base)
+        chosen = _data(
+            data, target, ignore, categorical, missing, format, delimiter, quote, no_header, index_base
+        )
         run(chosen, max_time=max_time, as_json=json)
 
 

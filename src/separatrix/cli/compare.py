@@ -13,7 +13,7 @@ from separatrix.cli.families import build_model, families, family_of
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import Preparation, fit_steps, prepare
-from separatrix.cli.screen import CommandError, facts, note, print_json, progress, table
+from separatrix.cli.screen import CommandError, counted, facts, note, print_json, progress, table
 from separatrix.cli.validation import (
     Outcome,
     Prepared,
@@ -135,7 +135,7 @@ def _print(
         [
             (
                 "data",
-                f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target "
+                f"{request.data.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
                 f"{data.target} with "
                 f"{classes} classes{assumed}",
             ),

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.cli import metrics
-from separatrix.cli.inputs import DataOptions, model_blocks, noted
+from separatrix.cli.inputs import DataOptions, load_model, model_blocks, noted
 from separatrix.cli.outputs import check_picture, write_picture
 from separatrix.cli.prepare import nameless
 from separatrix.cli.screen import CommandError, class_table, facts, note, print_json, table
-from separatrix.persistence import load
 
 KINDS = ("roc", "precision-recall", "calibration", "confusion")
 _WIDEST = 12
@@ -46,7 +45,7 @@ def run(request: EvaluateRequest) -> None:
     if request.kind not in ("auto", *KINDS):
         raise CommandError(f"--kind must be one of auto, {', '.join(KINDS)}; got {request.kind!r}")
     check_picture("--plot", request.plot, request.data.path, request.model)
-    model = load(request.model)
+    model = load_model(request.model, request.data.path)
     if not hasattr(model, "classes_"):
         raise CommandError(f"{request.model}: holds no classifier; evaluate compares classes")
     classes = np.asarray(model.classes_)
@@ -64,7 +63,7 @@ def run(request: EvaluateRequest) -> None:
 
 def draw(request: EvaluateRequest) -> None:
     """Draw the picture and print nothing."""
-    model = load(request.model)
+    model = load_model(request.model, request.data.path)
     classes = np.asarray(model.classes_)
     with noted():
         blocks, _ = model_blocks(model, request.data, labelled=True)

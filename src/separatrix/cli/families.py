@@ -162,7 +162,11 @@ def model_class(name: str) -> type[Any]:
 
 
 def build_model(
-    name: str, settings: Mapping[str, Any], seed: int | None = None, max_time: float | None = None
+    name: str,
+    settings: Mapping[str, Any],
+    seed: int | None = None,
+    max_time: float | None = None,
+    option: str = "--set",
 ) -> Any:
     """Return an estimator with these parameters, or say which one it does not have.
 
@@ -173,7 +177,7 @@ def build_model(
     for key in settings:
         if key not in known:
             choice = _listed(known, key)
-            raise CommandError(f"--set {key}: {cls.__name__} has no parameter {key!r}; choose {choice}")
+            raise CommandError(f"{option} {key}: {cls.__name__} has no parameter {key!r}; choose {choice}")
     extra = {"random_state": seed, "max_time": max_time}
     chosen = {key: value for key, value in extra.items() if key in known and value is not None}
     return cls(**chosen | dict(settings))
@@ -181,6 +185,7 @@ def build_model(
 
 def _listed(known: Iterable[str], wrong: str) -> str:
     names: Sequence[str] = sorted(known)
-    near = difflib.get_close_matches(wrong, names, n=3, cutoff=0.5)
+    near = [name for name in names if name.casefold() == wrong.casefold()]
+    near = near or difflib.get_close_matches(wrong, names, n=3, cutoff=0.5)
     advice = f" (nearest: {', '.join(near)})" if near else ""
     return f"one of {', '.join(names)}{advice}"

@@ -18,7 +18,7 @@ from separatrix.cli.families import build_model, family_of, parse_settings
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import Preparation, fit_steps, nameless, prepare, take
-from separatrix.cli.screen import CommandError, class_table, facts, note, print_json
+from separatrix.cli.screen import CommandError, class_table, counted, facts, note, print_json
 from separatrix.persistence import save
 
 
@@ -218,7 +218,7 @@ def _print(
     lines = [
         (
             "data",
-            f"{request.data.path}: {report['rows']:,} rows, {data.features:,} features, "
+            f"{request.data.path}: {report['rows']:,} rows, {counted(data.features, 'feature')}, "
             f"target {data.target} with {len(report['classes'])} classes{assumed}",
         ),
         ("split", split),

@@ -31,6 +31,7 @@ class DataOptions:
     missing: str = "refuse"
     format: str | None = None
     delimiter: str | None = None
+    quote: str = '"'
     header: bool = True
     index_base: int | None = None
 
@@ -44,6 +45,7 @@ class DataOptions:
         ):
             words += [] if value is None else [f"--{option}", value]
         words += [] if self.missing == "refuse" else ["--missing", self.missing]
+        words += [] if self.quote == '"' else ["--quote", self.quote]
         words += [] if self.header else ["--no-header"]
         words += [] if self.index_base is None else ["--index-base", str(self.index_base)]
         for option, names in (("ignore", self.ignore), ("categorical", self.categorical)):
@@ -59,8 +61,13 @@ class DataOptions:
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.delimiter or "", self.delimiter)
         if delimiter is not None and len(delimiter) != 1:
             raise CommandError(f"--delimiter must be one character, or tab; got {delimiter!r}")
+        quote = None if self.quote.casefold() == "none" else self.quote
+        if quote is not None and (len(quote) != 1 or quote == delimiter):
+            raise CommandError(
+                f"--quote must be one character, another than the separator, or none; got {quote!r}"
+            )
         kept = "keep" if self.missing == "mean" else self.missing
-        return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept)
+        return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept, quote)
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,28 @@ class Labelled:
 @contextmanager
 def noted() -> Iterator[None]:
     """Print warnings of the readers as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        note(text)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:  # what was noticed may explain an error
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
+            note(text)
+
+
+def load_model(path: Path, data: Path) -> Any:
+    """Load the model of a command that also takes data, and tell if the two were confused."""
+    from separatrix.persistence import ModelFileError, load
+
+    try:
+        return load(path)
+    except ModelFileError:
+        if data.suffix.lower() == ".sx" and path.suffix.lower() != ".sx":
+            raise CommandError(
+                f"{path} is no model file, and {data} seems to be one: the model comes first, then the data"
+            ) from None
+        raise
 
 
 def load_labelled(options: DataOptions) -> Labelled:
@@ -129,7 +153,10 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
         if reading.missing == "refuse":
             reading = replace(reading, missing="keep")
     elif options.missing == "mean":
-        raise CommandError("--missing mean: the model was fitted without means for missing values; use drop")
+        raise CommandError(
+            "--missing mean: the model was fitted without means for missing values; fit it "
+            "with --missing mean, or use drop"
+        )
     source = open_source(options.path, reading, part="test")
     plan = plan_of(model)
     if isinstance(source, MatrixSource):
@@ -172,4 +199,4 @@ def _by_position(model: Any, names: list[str], options: DataOptions, labelled: b
     return Plan(tuple(chosen), frozenset(), target)
 
 
-__all__ = ["DataOptions", "Labelled", "Table", "load_labelled", "model_blocks", "noted"]
+__all__ = ["DataOptions", "Labelled", "Table", "load_labelled", "load_model", "model_blocks", "noted"]

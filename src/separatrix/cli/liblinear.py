@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -21,13 +23,13 @@ _SOLVERS = {
     13: "L2R_L1LOSS_SVR_DUAL",
 }  # fmt: skip
 _REFUSED = {
-    "C": "choose C with 'separatrix tune', or with -v for several values of -c",
     "n": "it belongs to the one-class SVM (-s 21); 'separatrix svm-train -s 2' trains one",
     "M": "several classes are learnt one-vs-rest (or jointly with -s 4)",
-    "m": "the number of threads is chosen by itself",
 }
 #: Relative duality gap to which models are trained, unless -e asks for less.
 _TOL = 1e-4
+#: Where the search for C ends.
+_LARGEST_C = 1024.0
 
 
 def register(app: typer.Typer, **settings: Any) -> None:
@@ -48,6 +50,8 @@ def train(context: typer.Context, words: Words = None) -> None:
       -B bias         a constant feature of that value, if not negative (-1)
       -R              its weight is not regularised; needs -B 1 (-s 0, 2, 5, 6, 11)
       -wi weight of class i (1)  -v n  n-fold cross-validation, no model  -q quiet
+      -C              find a good cost by cross-validation (-s 0, 2), no model
+      -m threads      accepted; threads are chosen by themselves
 
     \b
     Examples:
@@ -57,7 +61,7 @@ def train(context: typer.Context, words: Words = None) -> None:
     if words == ["-h"]:
         print(context.get_help())
         return
-    with user_errors("interrupted before there was a model"):
+    with user_errors("interrupted before there was a model", code=1):
         _train(words or [])
 
 
@@ -76,7 +80,7 @@ def predict(context: typer.Context, words: Words = None) -> None:
     if words == ["-h"]:
         print(context.get_help())
         return
-    with user_errors("interrupted"):
+    with user_errors("interrupted", code=1):
         _predict(words or [])
 
 
@@ -85,7 +89,7 @@ def _train(words: list[str]) -> None:
 
     kinds: dict[str, Any] = {
         "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int,
-        "q": None,
+        "q": None, "C": None, "m": int,
     }  # fmt: skip
     flags = parse_flags("liblinear-train", words, kinds, _REFUSED, (1, 2), weights=True)
     given = flags.values
@@ -93,6 +97,10 @@ def _train(words: list[str]) -> None:
     free = bool(given.get("R"))
     if free and (bias != 1 or kind not in (0, 2, 5, 6, 11)):
         raise CommandError("liblinear-train: -R needs -B 1 and -s 0, 2, 5, 6 or 11")
+    search = bool(given.get("C"))
+    kind = given.get("s", 2) if search else kind
+    if search and kind not in (0, 2):
+        raise CommandError("liblinear-train: -C searches for -s 0 and -s 2 only")
 
     import numpy as np
     from scipy import sparse
@@ -109,14 +117,18 @@ def _train(words: list[str]) -> None:
         X = sparse.csr_array(sparse.hstack([X, np.full((X.shape[0], 1), bias)]))
     X = io.compact(X)
     model = _model(kind, given, free, io.class_weights(flags.weights, np.unique(y)) if classes else None)
+
+    def make(rows: Any) -> Any:
+        from sklearn.base import clone
+
+        fold = clone(model).fit(X[rows], y[rows])
+        return lambda held: fold.predict(X[held])
+
+    if search:
+        start = given.get("c") or _start(kind, X)
+        _search(model, start, lambda: io.held_out(make, y, given.get("v", 5), True) == y, given)
+        return
     if "v" in given:
-
-        def make(rows: Any) -> Any:
-            from sklearn.base import clone
-
-            fold = clone(model).fit(X[rows], y[rows])
-            return lambda held: fold.predict(X[held])
-
         io.cross_validate(make, y, given["v"], classes)
         return
     with io.fit_errors():
@@ -139,6 +151,28 @@ def _train(words: list[str]) -> None:
         constant = coef[:, features]
     written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
     written.write(flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
+
+
+def _start(kind: int, X: Any) -> float:
+    """Return the ``C`` from which LIBLINEAR's search starts: so small that it hardly fits anything."""
+    square = float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum(axis=1).max())
+    least = 1.0 / ((1 if kind == 0 else 2) * X.shape[0] * (square or 1.0))
+    return float(2.0 ** math.floor(math.log2(least)))
+
+
+def _search(model: Any, start: float, right: Callable[[], Any], given: dict[str, Any]) -> None:
+    """Double ``C`` up to 1024, and print the one with the best share of right predictions."""
+    print(f"Doing parameter search with {given.get('v', 5)}-fold cross validation.")
+    best, found, C = start, -1.0, start
+    while C <= _LARGEST_C:
+        model.set_params(C=C)
+        rate = float(right().mean())
+        if not given.get("q"):
+            print(f"log2c={math.log2(C):7.2f}\trate={100 * rate:g}")
+        if rate > found:
+            best, found = C, rate
+        C *= 2
+    print(f"Best C = {best:g}  CV accuracy = {100 * found:g}%")
 
 
 def _model(kind: int, given: dict[str, Any], free: bool, weights: dict[int, float] | None) -> Any:

@@ -45,7 +45,7 @@ def svm_train(context: typer.Context, words: Words = None) -> None:
     if words == ["-h"]:
         print(context.get_help())
         return
-    with user_errors("interrupted before there was a model"):
+    with user_errors("interrupted before there was a model", code=1):
         _train(words or [])
 
 
@@ -64,7 +64,7 @@ def svm_predict(context: typer.Context, words: Words = None) -> None:
     if words == ["-h"]:
         print(context.get_help())
         return
-    with user_errors("interrupted"):
+    with user_errors("interrupted", code=1):
         _predict(words or [])
 
 
@@ -86,7 +86,7 @@ def svm_scale(context: typer.Context, words: Words = None) -> None:
     if words == ["-h"]:
         print(context.get_help())
         return
-    with user_errors("interrupted"):
+    with user_errors("interrupted", code=1):
         from separatrix.cli.scale import run
 
         run(words or [])
@@ -104,7 +104,8 @@ def _train(words: list[str]) -> None:
     given = flags.values
     svm_type, kernel = given.get("s", 0), _KERNELS[given.get("t", 2)]
     classes = svm_type < 2
-    _refuse(given, svm_type)
+    if given.get("b") and svm_type == 2:
+        raise CommandError("svm-train: -b 1 is not supported for a one-class SVM (-s 2): leave it out")
 
     import numpy as np
 
@@ -140,37 +141,48 @@ def _train(words: list[str]) -> None:
         X = io.compact(X)
     model = getattr(separatrix, _TYPES[svm_type])(**parameters)
 
-    if "v" in given:
+    def make(rows: Any) -> Any:
+        from sklearn.base import clone
 
-        def make(rows: Any) -> Any:
-            from sklearn.base import clone
+        part = X[rows][:, rows] if serial is not None else X[rows]
+        fold = clone(model).fit(part, y[rows])
+        return lambda held: fold.predict(X[held][:, rows] if serial is not None else X[held])
 
-            part = X[rows][:, rows] if serial is not None else X[rows]
-            fold = clone(model).fit(part, y[rows])
-            return lambda held: fold.predict(X[held][:, rows] if serial is not None else X[held])
-
+    if "v" in given:  # with -b 1 too: the class that is predicted has the largest probability
         io.cross_validate(make, y, given["v"], svm_type < 3)
         return
-    if given.get("b"):
+    if given.get("b") and classes:
         model.set_params(probability=True)
     with io.fit_errors():
         model.fit(X, y)
+    if given.get("b") and not classes:
+        model.laplace_scale_ = np.array([_laplace_scale(y - io.held_out(make, y, 5, False))])
     if not given.get("q"):
         found = model.certificate_
         print(f"optimization finished, #iter = {found.iterations}")
         if found.dual is not None:
             print(f"obj = {-found.dual:g}, rho = {-model.intercept_[0]:g}")
         print(f"Total nSV = {len(model.support_)}")
+        if hasattr(model, "laplace_scale_"):
+            _tell_noise(float(model.laplace_scale_[0]))
     if serial is not None:
         model.support_ = serial[model.support_].astype(np.int32) - 1
     export_libsvm(model, flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
 
 
-def _refuse(given: dict[str, Any], svm_type: int) -> None:
-    if given.get("b") and svm_type > 1:
-        raise CommandError("svm-train: -b 1 is not supported for -s 2, 3 and 4: leave it out")
-    if given.get("b") and "v" in given:
-        raise CommandError("svm-train: -b 1 is not supported together with -v: leave one of them out")
+def _laplace_scale(errors: Any) -> float:
+    """Return LIBSVM's estimate of the noise of a regression: mean size of errors, without the largest."""
+    import numpy as np
+
+    sizes = np.abs(errors)
+    return float(sizes[sizes <= 5 * np.sqrt(2) * sizes.mean()].mean())
+
+
+def _tell_noise(sigma: float) -> None:
+    print(
+        "Prob. model for test data: target value = predicted value + z,\n"
+        f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={sigma:g}"
+    )
 
 
 def _kernel_matrix(X: Any, path: str) -> tuple[Any, Any]:
@@ -185,7 +197,11 @@ def _kernel_matrix(X: Any, path: str) -> tuple[Any, Any]:
             f"column, from 1 to {dense.shape[1] - 1}"
         )
     serial = serial.astype(np.int64)
-    return np.ascontiguousarray(dense[:, serial]), serial
+    K = np.ascontiguousarray(dense[:, serial])
+    # Numbers in a file are rounded, often to single precision: such differences are no asymmetry.
+    if K.shape[0] == K.shape[1] and np.abs(K - K.T).max(initial=0.0) <= 1e-4 * np.abs(K).max(initial=0.0):
+        K = (K + K.T) / 2
+    return K, serial
 
 
 def _predict(words: list[str]) -> None:
@@ -212,7 +228,11 @@ def _predict(words: list[str]) -> None:
     X = X.toarray()[:, 1:] if precomputed else io.compact(X)
     classes = hasattr(model, "classes_")
     labels = probabilities = None
-    if wanted:
+    if wanted and hasattr(model, "laplace_scale_"):
+        predicted = model.predict(X)
+        if not quiet:
+            _tell_noise(float(model.laplace_scale_[0]))
+    elif wanted:
         if not getattr(model, "probability", False):
             raise CommandError(
                 f"{file}: the model has no probabilities; train it with -b 1, or predict with -b 0"

@@ -65,6 +65,10 @@ Delimiter = Annotated[
         metavar="CHARACTER", help="Separator of a text table; found by default.", show_default=False
     ),
 ]
+Quote = Annotated[
+    str,
+    typer.Option(metavar="CHARACTER|none", help="Quotation mark of a text table; none: marks are text."),
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is data; columns are called 1, 2, ….")
 ]

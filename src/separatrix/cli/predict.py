@@ -15,11 +15,11 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.cli.inputs import DataOptions, model_blocks, noted
+from separatrix.cli.inputs import DataOptions, load_model, model_blocks, noted
 from separatrix.cli.outputs import check_output
 from separatrix.cli.prepare import nameless
 from separatrix.cli.screen import CommandError, plain, print_json
-from separatrix.persistence import atomic_write, load
+from separatrix.persistence import atomic_write
 
 _FORMATS = {
     "": "csv",
@@ -49,7 +49,7 @@ def run(request: PredictRequest) -> None:
     if request.output is not None and not request.json and request.output.suffix.lower() not in _FORMATS:
         known = ", ".join(filter(None, _FORMATS))
         raise CommandError(f"--output {request.output}: the name must end in one of {known}")
-    model = load(request.model)
+    model = load_model(request.model, request.data.path)
     if request.scores and not hasattr(model, "decision_function"):
         raise CommandError("--scores: this model has no decision function; use --probabilities")
     if request.probabilities and not hasattr(model, "predict_proba"):
@@ -73,6 +73,8 @@ def _answers(
     """Yield titles and columns for each block of rows."""
     for block in blocks:
         titles = ["prediction"]
+        if not len(block.rows):  # every row of the block was left out
+            continue
         with nameless():
             columns = [model.predict(block.X)]
             if request.scores:
@@ -82,6 +84,8 @@ def _answers(
             if request.probabilities:
                 titles += [f"probability {label}" for label in model.classes_]
                 columns += list(model.predict_proba(block.X).T)
+        if request.data.missing == "drop":
+            titles, columns = ["row", *titles], [block.rows + 1, *columns]
         yield titles, columns
 
 
@@ -101,8 +105,12 @@ def _write_document(request: PredictRequest, model: Any, answers: Any) -> None:
         parts.append(columns)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     content: dict[str, Any] = {"model": str(request.model), "data": str(request.data.path)}
+    numbers = {}
+    if titles[:1] == ["row"]:
+        titles, numbers, columns = titles[1:], {"row_numbers": columns[0]}, columns[1:]
     classes = getattr(model, "classes_", None)
-    content |= {"rows": len(columns[0]), "classes": classes, "predictions": columns[0]}
+    first = columns[0] if columns else np.empty(0)
+    content |= {"rows": len(first), "classes": classes, **numbers, "predictions": first}
     for word, key in (("score", "scores"), ("probability", "probabilities")):
         chosen = [number for number, title in enumerate(titles) if number and title.startswith(f"{word} ")]
         if chosen:

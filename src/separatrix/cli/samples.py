@@ -75,7 +75,19 @@ def fit_errors() -> Iterator[None]:
 def cross_validate(
     make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool
 ) -> None:
-    """Predict each fold by a model that has not seen it, and print how well.
+    """Predict each fold by a model that has not seen it, and print how well."""
+    predicted = held_out(make, y, folds, classes)
+    if classes:
+        print(f"Cross Validation Accuracy = {100 * float(np.mean(predicted == y)):g}%")
+    else:
+        print(f"Cross Validation Mean squared error = {float(np.mean((predicted - y) ** 2)):g}")
+        print(f"Cross Validation Squared correlation coefficient = {_correlation(predicted, y):g}")
+
+
+def held_out(
+    make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool
+) -> Array:
+    """Return the prediction of each sample by a model that has not seen it.
 
     ``make(rows)`` learns from some rows and returns what predicts others.
     """
@@ -96,11 +108,7 @@ def cross_validate(
     for train, held in parts:
         with fit_errors():
             predicted[held] = make(train)(held)
-    if classes:
-        print(f"Cross Validation Accuracy = {100 * float(np.mean(predicted == y)):g}%")
-    else:
-        print(f"Cross Validation Mean squared error = {float(np.mean((predicted - y) ** 2)):g}")
-        print(f"Cross Validation Squared correlation coefficient = {_correlation(predicted, y):g}")
+    return predicted
 
 
 def write_predictions(

@@ -20,10 +20,15 @@ class CommandError(Exception):
 
 
 @contextlib.contextmanager
-def user_errors(interrupted: str) -> Iterator[None]:
-    """Turn errors that a user can correct into `CommandError`; other errors are bugs and pass through."""
+def user_errors(interrupted: str, code: int = 2) -> Iterator[None]:
+    """Turn errors that a user can correct into `CommandError`; other errors are bugs and pass through.
+
+    `code` is what the program ends with then: 2, or 1 where it stands in for LIBSVM's and LIBLINEAR's.
+    """
     try:
         yield
+    except CommandError as error:
+        raise CommandError(str(error), code if error.code == 2 else error.code) from None
     except KeyboardInterrupt:
         raise CommandError(interrupted, code=130) from None
     except BrokenPipeError:
@@ -31,13 +36,13 @@ def user_errors(interrupted: str) -> Iterator[None]:
         # standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        raise CommandError(_os_message(error)) from None
+        raise CommandError(_os_message(error), code) from None
     except ValueError as error:
         from separatrix.data.files import DataFileError
         from separatrix.persistence import ModelFileError
 
         if isinstance(error, DataFileError | ModelFileError):
-            raise CommandError(str(error)) from None
+            raise CommandError(str(error), code) from None
         raise
 
 
@@ -137,6 +142,11 @@ def plain(value: Any) -> Any:
 def print_json(content: dict[str, Any]) -> None:
     """Print one JSON document."""
     print(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number of things for people."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def megabytes(size: int) -> str:

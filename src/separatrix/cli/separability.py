@@ -6,7 +6,7 @@ from typing import Any
 
 from separatrix.cli.inputs import DataOptions, load_labelled
 from separatrix.cli.prepare import prepare
-from separatrix.cli.screen import facts, print_json
+from separatrix.cli.screen import counted, facts, print_json
 
 
 def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
@@ -27,7 +27,8 @@ def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
         [
             (
                 "data",
-                f"{options.path}: {len(data.y):,} rows, {data.features:,} features, target {data.target}",
+                f"{options.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
+                f"{data.target}",
             ),
             ("verdict", str(verdict)),
         ]

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.cli import options as o
 from separatrix.cli.screen import CommandError, note, plain, user_errors
 
 if TYPE_CHECKING:
+    from separatrix.cli.inputs import DataOptions
     from separatrix.traces import Trace, TraceStep
 
 _MOVIES = (".gif", ".html", ".mp4")
@@ -68,6 +70,12 @@ def trace(
             "--standardize/--no-standardize", help="Scale features to mean 0 and standard deviation 1."
         ),
     ] = True,
+    missing: o.Missing = "refuse",
+    seed: o.Seed = 0,
+    format: o.Format = None,  # noqa: A002
+    delimiter: o.Delimiter = None,
+    quote: o.Quote = '"',
+    no_header: o.NoHeader = False,
     animate: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +97,11 @@ def trace(
             raise CommandError(f"--steps must not be negative; got {steps}")
         if animate is not None:
             _check_movie(animate)
-        found, names = _trace(data, target, model, settings or [], ignore or [], method, standardize)
+        from separatrix.cli.inputs import DataOptions
+
+        left = tuple(ignore or ())
+        chosen = DataOptions(data, target, left, (), missing, format, delimiter, quote, not no_header)
+        found, names = _trace(chosen, model, settings or [], method, standardize, seed)
         if animate is not None and len(names) < 2:
             raise CommandError(f"--animate needs two features or more, and {data} has one; leave it out")
         _print(found, steps, changes, json)
@@ -111,34 +123,38 @@ def _check_movie(path: Path) -> None:
         raise CommandError(f"--animate {path}: there is no directory {folder}; create it first")
     if importlib.util.find_spec("matplotlib") is None:
         raise CommandError("--animate needs matplotlib; install it with: pip install 'separatrix[plot]'")
-    if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
-        raise CommandError(f"--animate {path}: .mp4 needs the program ffmpeg; write a .gif or .html instead")
+    if path.suffix.lower() == ".mp4":
+        from separatrix.plot._animate import find_ffmpeg
+
+        if find_ffmpeg() is None:
+            raise CommandError(
+                f"--animate {path}: .mp4 needs the program ffmpeg: install it, or pip install "
+                "'separatrix[video]'; or write a .gif or .html instead"
+            )
 
 
 def _trace(
-    data: Path,
-    target: str | None,
-    model: str,
-    settings: list[str],
-    ignore: list[str],
-    method: str | None,
-    standardize: bool,
+    data: DataOptions, model: str, settings: list[str], method: str | None, standardize: bool, seed: int
 ) -> tuple[Trace, list[str]]:
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
 
     from separatrix.cli.families import build_model, parse_settings
-    from separatrix.cli.inputs import DataOptions, load_labelled
+    from separatrix.cli.inputs import load_labelled
+    from separatrix.cli.outputs import check_seed
+    from separatrix.cli.prepare import prepare
     from separatrix.traces import trace as follow
 
-    estimator: Any = build_model(model, parse_settings(settings))
-    rows = load_labelled(DataOptions(data, target, tuple(ignore)))
-    if target is None and rows.names is not None:
+    check_seed(seed)
+    estimator: Any = build_model(model, parse_settings(settings), seed)
+    rows = load_labelled(data)
+    if not rows.chosen and rows.names is not None:
         note(f"no --target given: column {rows.target!r} holds the classes")
     if hasattr(rows.X, "schema") or hasattr(rows.X, "indptr"):
         raise CommandError("trace reads tables of numbers; leave text columns out with --ignore")
-    if standardize:
-        estimator = Pipeline([("scale", StandardScaler()), ("model", estimator)])
+    impute = data.missing == "mean"
+    steps = prepare(rows.X, rows.names, standardize=standardize, scale=True, impute=impute).steps()
+    if steps:
+        estimator = Pipeline([*steps, ("model", estimator)])
     names = rows.names or [f"feature {k}" for k in range(rows.features)]
     try:
         return follow(estimator, rows.X, rows.y, method=method), names

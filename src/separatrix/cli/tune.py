@@ -15,7 +15,7 @@ from separatrix.cli.families import build_model, family_of, parse_settings, pars
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import fit_steps, prepare
-from separatrix.cli.screen import CommandError, facts, note, print_json, progress, table
+from separatrix.cli.screen import CommandError, counted, facts, note, print_json, progress, table
 from separatrix.cli.validation import (
     Outcome,
     Prepared,
@@ -74,7 +74,8 @@ def run(request: TuneRequest) -> None:
         raise CommandError(f"{request.model} has no parameters to try; name some: --grid C=0.1,1,10")
     choices = list(draw(grid, request.random, request.seed))
     estimators = [
-        build_model(request.model, fixed | choice, request.seed, request.max_time) for choice in choices
+        build_model(request.model, fixed | choice, request.seed, request.max_time, "--grid or --set")
+        for choice in choices
     ]
     data = load_labelled(request.data)
     prepared = Prepared(data, make_folds(data, request.folds, request.seed, request.data.path))
@@ -194,7 +195,7 @@ def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, 
         [
             (
                 "data",
-                f"{request.data.path}: {len(data.y):,} rows, {data.features:,} features, target "
+                f"{request.data.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
                 f"{data.target}",
             ),
             (

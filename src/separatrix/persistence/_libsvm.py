@@ -136,6 +136,8 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
         if model.probA_.size:
             header += [f"probA {_spaced(model.probA_)}", f"probB {_spaced(model.probB_)}"]
         header.append(f"nr_sv {' '.join(map(str, model.n_support_.tolist()))}")
+    elif hasattr(model, "laplace_scale_"):
+        header.append(f"probA {_spaced(model.laplace_scale_)}")
     with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
         file.write("\n".join([*header, "SV", ""]))
         vectors = model.support_ if kernel_type == "precomputed" else model.support_vectors_
@@ -200,6 +202,8 @@ def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -
         model._n_support, model.n_iter_ = np.array([content.coef.shape[1]], dtype=np.int32), 0
         if isinstance(model, OneClassSVM):
             model.offset_ = -model.intercept_
+        elif content.prob is not None:
+            model.laplace_scale_ = content.prob[0]  # of the noise, for svm-predict -b 1
     model.fit_status_, model.history_ = 0, []
     model.certificate_ = Certificate(status="imported", message=_IMPORTED.format("LIBSVM"))
     if content.labels:
@@ -232,6 +236,8 @@ def _read(path: str | os.PathLike[str]) -> _Content:
             raise header.error(header.lines, f"nr_sv sums up to {sum(counts):,}, and total_sv is {total:,}")
         if "probA" in header or "probB" in header:
             prob = header.numbers("probA", P), header.numbers("probB", P)
+    elif "probA" in header and svm_type != "one_class":
+        prob = header.numbers("probA", 1), np.empty(0)
     coef, vectors = _support(header, total, K - 1, kernel_type == "precomputed")
     return _Content(svm_type, kernel_type, kernel, labels, rho, prob, counts, coef, vectors)
 

@@ -17,9 +17,9 @@ from separatrix.plot._confusion import ConfusionMatrixDisplay, confusion
 from separatrix.plot._convergence import ConvergenceDisplay, convergence
 from separatrix.plot._curves import PrecisionRecallDisplay, RocCurveDisplay, precision_recall, roc
 from separatrix.plot._kernel_matrix import KernelMatrixDisplay, kernel_matrix
-from separatrix.plot._losses import losses
+from separatrix.plot._losses import LossesDisplay, losses
 from separatrix.plot._margin import MarginDisplay, margin
-from separatrix.plot._path import path
+from separatrix.plot._path import PathDisplay, path
 from separatrix.plot._tube import TubeDisplay, tube
 
 __all__ = [
@@ -29,7 +29,9 @@ __all__ = [
     "ConfusionMatrixDisplay",
     "ConvergenceDisplay",
     "KernelMatrixDisplay",
+    "LossesDisplay",
     "MarginDisplay",
+    "PathDisplay",
     "PrecisionRecallDisplay",
     "RocCurveDisplay",
     "TubeDisplay",

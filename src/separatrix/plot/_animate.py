@@ -37,8 +37,8 @@ def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
     trace : Trace
         From `separatrix.trace`.
     path : str or path
-        File to write: ``.gif``, ``.html`` (a page with buttons) or, where the program ffmpeg is installed,
-        ``.mp4``.
+        File to write: ``.gif``, ``.html`` (a page with buttons) or ``.mp4``, which needs the program ffmpeg
+        or the extra ``video``.
     max_frames : int, default=100
         Most frames.
     fps : float, default=4
@@ -100,10 +100,37 @@ def _writer(target: Path, fps: Any) -> Any:
     if kind == ".html":
         return animation.HTMLWriter(fps=fps, embed_frames=True, default_mode="once",
                                     embed_limit=_MOST_MEGABYTES)
-    if not animation.FFMpegWriter.isAvailable():
-        raise RuntimeError(".mp4 needs the program ffmpeg, which is not installed; "
-                           "write a .gif or .html instead")
-    return animation.FFMpegWriter(fps=fps)
+    program = find_ffmpeg()
+    if program is None:
+        raise RuntimeError(".mp4 needs the program ffmpeg, which is not installed: install it, or "
+                           "pip install 'separatrix[video]'; or write a .gif or .html instead")
+    # Players and browsers know this way of storing colours, and only it; it needs even numbers of pixels.
+    even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
+    return _Films(program)(fps=fps, codec="libx264", extra_args=["-vf", even, "-pix_fmt", "yuv420p"])
+
+
+def find_ffmpeg() -> str | None:
+    """Return the program that writes films: the installed one, else that of the package imageio-ffmpeg."""
+    import shutil
+
+    from matplotlib import rcParams
+
+    found = shutil.which(str(rcParams["animation.ffmpeg_path"]))
+    if found is None:
+        try:
+            from imageio_ffmpeg import get_ffmpeg_exe
+
+            found = str(get_ffmpeg_exe())
+        except (ImportError, RuntimeError):
+            return None
+    return found
+
+
+def _Films(program: str) -> Any:  # noqa: N802
+    """Return matplotlib's writer of films with this program, without changing its settings for others."""
+    from matplotlib import animation
+
+    return type("Films", (animation.FFMpegWriter,), {"bin_path": classmethod(lambda cls: program)})
 
 
 Picked = Callable[[], Any]

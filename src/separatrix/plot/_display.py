@@ -36,6 +36,14 @@ class Display:
         self.figure_ = root
         return ax
 
+    def _two_panels(self, width: float, height: float) -> "tuple[Axes, Axes]":
+        """Make a figure with one picture above another, both over the same axis; the upper one counts."""
+        figure = new_figure(width, height)
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        self._axes(upper, width, height)
+        self._own_figure = True
+        return upper, lower
+
     def _repr_png_(self) -> bytes | None:
         """Show the picture below a notebook's cell; one drawn into pyplot's Axes is shown by pyplot."""
         if not self._own_figure:

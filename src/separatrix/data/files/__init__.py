@@ -59,6 +59,7 @@ def read(
     missing: str = "refuse",
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
+    quote: str | None = '"',
     header: bool = True,
     index_base: int | None = None,
 ) -> Table:
@@ -87,6 +88,9 @@ def read(
         The format, where content and name mislead.
     delimiter : str, optional
         What separates values in delimited text; found in the first line by default.
+    quote : str or None
+        The quotation mark of delimited text: between two of them, separators and line ends belong to the
+        value. None: quotation marks are characters like others.
     header : bool
         Whether delimited text begins with the column names; without, columns are called ``"1"``, ``"2"``, ….
     index_base : {0, 1}, optional
@@ -123,5 +127,7 @@ def read(
         raise ValueError(f"missing must be 'refuse', 'drop' or 'keep'; got {missing!r}")
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be 0, 1 or None; got {index_base!r}")
-    reading = Reading(format, delimiter, header, tuple(categorical), index_base, missing)
+    if quote is not None and len(quote) != 1:
+        raise ValueError(f"quote must be one character, or None for no quotes at all; got {quote!r}")
+    reading = Reading(format, delimiter, header, tuple(categorical), index_base, missing, quote)
     return open_source(path, reading).read(target, features, tuple(ignore))

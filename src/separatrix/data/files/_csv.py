@@ -1,35 +1,44 @@
 """Delimited text: CSV, TSV and their kin.
 
-Reading has two speeds. The fast way lets Arrow parse the file block by block with a declared type for every
-column. If Arrow refuses the file, or a value is missing or infinite, a second and slower walk over the same
-file finds the place, so that the message can name row, line, column and value.
+Reading has two speeds. The fast way lets Arrow parse the file with a declared type for every column: as long
+as no quotation mark may hide a line end, in parts of whole lines, each by all threads; then as a stream. If
+Arrow refuses the file, or a value is missing or infinite, a second and slower walk over the same file finds
+the place, so that the message can name row, line, column and value.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import itertools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, check_number, missing_message
 
+# Of the stream, of the first look at the columns' types, and of the parts that all threads parse.
 _BLOCK_BYTES = 4 << 20
 _LOOK_BYTES = 1 << 20
+_PART_BYTES, _TASK_BYTES = 16 << 20, 1 << 20
+_LONGEST_LINE = 1 << 28
 _DELIMITERS = ",\t;|"
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 class _Header(NamedTuple):
-    """The names on top of a file, and the number of lines before the data."""
+    """The names on top of a file, and the lines and bytes before the data."""
 
     names: list[str]
     delimiter: str
     lines: int
+    size: int
 
 
 class CsvSource(TabularSource):
@@ -40,14 +49,19 @@ class CsvSource(TabularSource):
         with open_errors(self.name):
             self.header = _read_header(origin, reading)
         self.names = self.header.names
+        self._quoted = self._hinted = False  # has a quotation mark appeared, and was it pointed out?
 
     def kinds(self) -> dict[str, str]:
         """Tell from the first block what each column holds: number or text."""
         import pyarrow as pa
+        from pyarrow import csv as arrow_csv
 
         with open_errors(self.name):
             try:
-                schema = self._open({}, list(range(len(self.names))), _LOOK_BYTES).schema
+                with self.origin.open() as file:
+                    file.read(self.header.size)
+                    options = self._options({}, list(range(len(self.names))), _LOOK_BYTES)
+                    schema = arrow_csv.open_csv(_Rest(b"", file), **options).schema
             except pa.ArrowInvalid as error:
                 self.explain(Plan(()), str(error))
         texts = (pa.types.is_string, pa.types.is_temporal)
@@ -65,10 +79,12 @@ class CsvSource(TabularSource):
             types[plan.target] = pa.string()
         with open_errors(self.name):
             try:
-                positions = [self.names.index(name) for name in types]
-                reader = self._open(types, positions, _BLOCK_BYTES)
-                for batch in reader:
-                    yield batch.rename_columns(list(types))
+                row = 0
+                for batch in self._parsed(types):
+                    renamed = batch.rename_columns(list(types))
+                    self._hint(renamed, row)
+                    row += batch.num_rows
+                    yield renamed
             except pa.ArrowInvalid as error:
                 self.explain(plan, str(error))
 
@@ -83,18 +99,60 @@ class CsvSource(TabularSource):
             line = next((line for number, line, _ in _rows(self) if number == row), None)
         return f"data row {row:,}" + ("" if line is None else f" (line {line:,} of the file)")
 
-    def _open(self, types: dict[str, Any], positions: list[int], block_size: int) -> Any:
+    def _parsed(self, types: dict[str, Any]) -> Iterator[Any]:
+        """Yield the rows as Arrow reads them, by all threads where lines can be told apart."""
+        from pyarrow import csv as arrow_csv
+
+        positions = [self.names.index(name) for name in types]
+        mark = None if self.reading.quote is None else self.reading.quote.encode()
+        delimiter = self.header.delimiter.encode()
+        with self.origin.open() as file:
+            file.read(self.header.size)
+            rest = b""
+            while part := file.read(_PART_BYTES):
+                rest += part
+                at = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
+                whole = memoryview(rest)[:at]
+                if mark is not None and mark in rest and not _whole_lines(whole, mark, delimiter):
+                    stream, self._quoted = _Rest(rest, file), True
+                    yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
+                    return
+                if at:
+                    yield from self._part(whole, types, positions)
+                    rest = rest[at:]
+                elif len(rest) > _LONGEST_LINE:
+                    raise DataFileError(
+                        f"{self.name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?"
+                    )
+            if rest.strip():
+                yield from self._part(rest, types, positions)
+
+    def _part(self, text: bytes | memoryview, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        if not (bytes(text[:4096]).strip() or bytes(text).strip()):
+            return
+        options = self._options(types, positions, _TASK_BYTES)
+        options["parse_options"].newlines_in_values = False
+        table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+        yield from table.to_batches()
+
+    def _options(self, types: dict[str, Any], positions: list[int], block_size: int) -> dict[str, Any]:
+        """Return how Arrow reads what follows the header."""
         from pyarrow import csv as arrow_csv
 
         # Arrow tells columns apart by name, so those without one get one that no file has.
         distinct = [column or f"\0unnamed {position}" for position, column in enumerate(self.names)]
-        return arrow_csv.open_csv(
-            self.origin.stream(),
-            read_options=arrow_csv.ReadOptions(
-                column_names=distinct, skip_rows=self.header.lines, block_size=block_size
+        quote = self.reading.quote
+        return {
+            "read_options": arrow_csv.ReadOptions(column_names=distinct, block_size=block_size),
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=self.header.delimiter,
+                quote_char=quote or False,
+                newlines_in_values=quote is not None,
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self.header.delimiter, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
+            "convert_options": arrow_csv.ConvertOptions(
                 column_types={distinct[self.names.index(name)]: kind for name, kind in types.items()},
                 include_columns=[distinct[position] for position in positions],
                 null_values=list(MISSING_MARKS),
@@ -103,7 +161,68 @@ class CsvSource(TabularSource):
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
-        )
+        }
+
+    def _hint(self, batch: Any, row: int) -> None:
+        """Point out texts that hold whole lines: a quotation mark that is never closed swallows them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self._quoted or self._hinted:
+            return
+        pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not pa.types.is_string(column.type):
+                continue
+            found = pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+            if found.any():
+                self._hinted = True
+                warnings.warn(
+                    f"{self.name}: {self.place_of(row + int(found.argmax()) + 1)}, column {name!r}: a quoted "
+                    "text goes on over line ends and separators; if its quotation mark is just a character, "
+                    "use --quote none (quote=None)",
+                    stacklevel=2,
+                )
+                return
+
+
+def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
+    """Tell whether quoted values certainly begin and end within their lines.
+
+    Quotation marks must come in pairs in one line, the first of a pair at the beginning of a value (or after
+    a mark: a doubled one), the second at its end. Anything else is left to a parser.
+    """
+    if len(mark) > 1 or len(delimiter) > 1 or not text:
+        return False
+    content = np.frombuffer(text, dtype=np.uint8)
+    marks = np.flatnonzero(content == mark[0])
+    if len(marks) % 2:
+        return False
+    begins, ends = marks[0::2], marks[1::2]
+    edges = np.zeros(256, dtype=bool)
+    edges[[mark[0], delimiter[0], ord("\n"), ord("\r")]] = True
+    lines = np.flatnonzero((content == ord("\n")) | (content == ord("\r")))
+    alone = edges[content[begins - 1]] | (begins == 0)
+    closed = ends + 1 < len(content)
+    within = np.searchsorted(lines, begins) == np.searchsorted(lines, ends)
+    return bool(np.all(alone & closed & within) and np.all(edges[content[ends + 1]]))
+
+
+class _Rest(io.RawIOBase):
+    """What is left of a file: bytes that are read already, then the others."""
+
+    def __init__(self, begin: bytes, file: IO[bytes]) -> None:
+        self.begin, self.file = memoryview(begin), file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        part = self.begin[: len(view)] if self.begin else memoryview(self.file.read(len(view)))
+        self.begin = self.begin[len(part) :] if self.begin else self.begin
+        view[: len(part)] = part
+        return len(part)
 
 
 def _open_text(origin: Origin) -> IO[str]:
@@ -112,19 +231,20 @@ def _open_text(origin: Origin) -> IO[str]:
 
 def _read_header(origin: Origin, reading: Reading) -> _Header:
     name = origin.name
+    with origin.open() as file:
+        size = 3 if file.read(3) == codecs.BOM_UTF8 else 0
     with _open_text(origin) as text:
-        blank, line = 0, text.readline()
-        while line and not line.strip():
-            blank, line = blank + 1, text.readline()
-        if not line:
+        lines = _Lines(text)
+        line = next((line for line in lines if line.strip()), None)
+        if line is None:
             raise DataFileError(f"{name}: the file is empty; a header line and data rows are needed")
-        delimiter = reading.delimiter or _delimiter(line)
+        blank, before = lines.count - 1, lines.size - len(line.encode())
+        delimiter = reading.delimiter or _delimiter(line, reading.quote)
         # A quoted name may contain a line break, so the header can go on beyond its first line.
-        reader = csv.reader((part for rest in ([line], text) for part in rest), delimiter=delimiter)
+        reader = csv.reader(itertools.chain([line], lines), **_dialect(delimiter, reading))
         names = [column.strip() for column in next(reader)]
-        lines = blank + reader.line_num
     if not reading.header:
-        return _Header([str(number) for number in range(1, len(names) + 1)], delimiter, blank)
+        return _Header([str(number) for number in range(1, len(names) + 1)], delimiter, blank, size + before)
     repeated = sorted({column for column in names if column and names.count(column) > 1})
     if repeated:
         advice = ""
@@ -134,12 +254,37 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
             f"{name}: the header names {quoted(repeated)} more than once; give every column its own "
             f"name{advice}"
         )
-    return _Header(names, delimiter, lines)
+    return _Header(names, delimiter, lines.count, size + lines.size)
 
 
-def _delimiter(line: str) -> str:
+class _Lines:
+    """Lines of a text, and how many lines and bytes were taken."""
+
+    def __init__(self, text: IO[str]) -> None:
+        self.text, self.count, self.size = text, 0, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self.text.readline()
+        if not line:
+            raise StopIteration
+        self.count, self.size = self.count + 1, self.size + len(line.encode())
+        return line
+
+
+def _dialect(delimiter: str, reading: Reading) -> dict[str, Any]:
+    """Return how Python's reader is told about separator and quotation mark."""
+    if reading.quote is None:
+        return {"delimiter": delimiter, "quoting": csv.QUOTE_NONE}
+    return {"delimiter": delimiter, "quotechar": reading.quote}
+
+
+def _delimiter(line: str, quote: str | None) -> str:
     """Return the mark that separates most values, in doubt the earliest of comma, tab, semicolon, bar."""
-    bare = _QUOTED.sub("", line)
+    mark = re.escape(quote or "")
+    bare = re.sub(f"{mark}(?:[^{mark}]|{mark}{mark})*{mark}", "", line) if quote else line
     return max(_DELIMITERS, key=bare.count)
 
 
@@ -149,13 +294,20 @@ def _rows(source: CsvSource) -> Iterator[tuple[int, int, list[str]]]:
     with _open_text(source.origin) as text:
         for _ in range(header.lines):
             text.readline()
-        reader = csv.reader(text, delimiter=header.delimiter)
+        reader = csv.reader(text, **_dialect(header.delimiter, source.reading))
         row, line = 0, header.lines + 1
         for values in reader:
             if values:
                 row += 1
                 yield row, line, values
             line = header.lines + reader.line_num + 1
+
+
+def _swallowed(values: list[str]) -> str:
+    """Return what to say about a row that a quotation mark has made longer than its line."""
+    if not any("\n" in value for value in values):
+        return ""
+    return "; here a quotation mark swallows line ends: --quote none, quote=None, takes it as text"
 
 
 def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
@@ -170,7 +322,7 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
         if len(values) != len(header.names):
             raise DataFileError(
                 f"{name}: {place} has {len(values)} values where the header has {len(header.names)} columns; "
-                "correct that line (text that contains the separator needs quotes)"
+                f"correct that line (text that contains the separator needs quotes{_swallowed(values)})"
             )
         before = missing.total()
         for position, column in positions:

@@ -43,6 +43,7 @@ class Reading:
     categorical: tuple[str, ...] = ()
     index_base: int | None = None
     missing: str = "refuse"
+    quote: str | None = '"'
 
 
 @dataclass(frozen=True)
