@@ -182,7 +182,7 @@ class LeastSquaresClassifier(LeastSquares):
         LeastSquaresClassifier
             The fitted estimator.
         """
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
         refuse_empty_classes(classes, numbers, weights)

@@ -219,7 +219,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             The fitted estimator.
         """
         C, ratio = self._strength()
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)

@@ -184,7 +184,8 @@ class PerceptronSolver:
                 return
             self._within_pass = False
             self._pay_penalty()
-            norm = float(np.hypot(np.linalg.norm(self.coef), np.linalg.norm(self.intercept)))
+            with np.errstate(over="ignore"):
+                norm = float(np.hypot(np.linalg.norm(self.coef), np.linalg.norm(self.intercept)))
             if not np.isfinite(norm):
                 raise ValueError(
                     "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
