@@ -181,7 +181,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
 
     def _refuse_overflow(self, dtype: Any) -> None:
         """Refuse parameters that the type of the data cannot hold: the features are in extreme units."""
-        for name in ("coef_", "intercept_", "whitening_", "means_"):
+        for name in ("coef_", "whitening_", "means_"):  # an intercept of −∞ is that of a class with prior 0
             if not np.isfinite(np.sum(getattr(self, name, 0.0), dtype=np.float64)):
                 wider = " or pass X as float64" if dtype == np.float32 else ""
                 raise ValueError(
