@@ -54,6 +54,15 @@ _WIDE = 4096
 _DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
 
 
+#: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
+_WORDS = {
+    "liblinear": "Liblinear failed to converge, increase the number of iterations.",
+    "newton-cholesky": "Newton solver did not converge after {n} iterations.",
+    "sag": "The max_iter was reached which means the coef_ did not converge",
+    "saga": "The max_iter was reached which means the coef_ did not converge",
+}
+
+
 class LogisticRegression(PathOverC, LinearClassifier):
     r"""Logistic regression for two classes, softmax regression for more.
 
@@ -398,10 +407,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         if self.certificate_.status == "max_iter":
+            known = _WORDS.get(self.solver, "{solver} failed to converge after {n} iteration(s)")
             warnings.warn(
-                f"{self.solver} failed to converge after {result.iterations} iteration(s) "
-                f"({self.certificate_.message}). Increase the number of iterations (max_iter) or scale the "
-                "data, for example with sklearn.preprocessing.StandardScaler.",
+                f"{known.format(solver=self.solver, n=result.iterations)} ({self.certificate_.message}). "
+                "Increase the number of iterations (max_iter) or scale the data, for example with "
+                "sklearn.preprocessing.StandardScaler.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
