@@ -1,7 +1,7 @@
 """Values that other programs print in their documentation, on data that everyone has.
 
-R 4 with its packages ``stats`` (``glm``), ``MASS`` (``lda``, ``qda``) and ``e1071`` (``svm``), on ``iris`` and
-``mtcars``; glmnet on the example of its maintainers' comparison with scikit-learn.
+R with its packages ``stats`` (``glm``), ``MASS`` (``lda``, ``qda``) and ``e1071`` (``svm``), on ``iris``
+and ``mtcars``; glmnet on the example of its maintainers' comparison with scikit-learn.
 """
 
 from __future__ import annotations
@@ -80,4 +80,5 @@ def test_glmnet():
     three = LogisticRegression(C=1 / 9, tol=1e-12).fit(X, [0, 0, 0, 1, 1, 1, 2, 2, 2])
     assert_allclose(three.coef_[0], [-0.38023389305, -0.01226499932], atol=1e-7)
     assert_allclose(three.coef_[1], [-8.164030176e-05, 4.734548012e-02], atol=1e-7)
-    assert_allclose(three.intercept_[:2] - three.intercept_[0], [0.0, 0.2251747383 + 0.12004759652], atol=1e-7)
+    shares = [-0.12004759652, 0.2251747383, -0.1051271418]
+    assert_allclose(three.intercept_ - three.intercept_.mean(), shares, atol=1e-7)

@@ -46,6 +46,12 @@ REGRESSORS = {
     "SGDRegressor": sx.SGDRegressor,
     "KNeighborsRegressor": sx.KNeighborsRegressor,
 }
+TOO_FEW = (
+    sx.LinearDiscriminantAnalysis,
+    sx.QuadraticDiscriminantAnalysis,
+    sx.GaussianClassifier,
+    sx.KNeighborsClassifier,
+)
 EVERY = pytest.mark.parametrize("make", CLASSIFIERS.values(), ids=CLASSIFIERS.keys())
 ALL = pytest.mark.parametrize(
     "make", [*CLASSIFIERS.values(), *REGRESSORS.values()], ids=[*CLASSIFIERS.keys(), *REGRESSORS.keys()]
@@ -60,14 +66,19 @@ def test_values_whose_squares_overflow(make, dtype):
     large = (X / np.abs(X).max() * size).astype(dtype)
     model = make()
     double = isinstance(model, sx.SVC | sx.NuSVC | sx.SVR | sx.NuSVR) and model.kernel == "rbf"
-    if isinstance(model, sx.KNeighborsClassifier | sx.KNeighborsRegressor) or (double and dtype == np.float32):
+    neighbors = isinstance(model, sx.KNeighborsClassifier | sx.KNeighborsRegressor)
+    if neighbors or (double and dtype == np.float32):
         assert np.isfinite(model.fit(large, Y).predict(large)).all()
         return
     with pytest.raises(ValueError, match=r"(?s)(overflow|large values).*Scal|StandardScaler"):
         model.fit(large, Y)
 
 
-@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sparse.csr_array, lambda A: A[::-1][::-1]])
+@pytest.mark.parametrize(
+    "container",
+    [np.asarray, np.asfortranarray, sparse.csr_array, lambda A: np.repeat(A, 2, axis=1)[:, ::2]],
+    ids=["rows", "columns", "csr", "strided"],
+)
 def test_the_largest_value_is_named(container):
     large = X.copy()
     large[7, 2], large[9, 1] = 1e200, -1e210
@@ -96,7 +107,7 @@ def test_large_values_that_can_be_squared_are_taken():
 @EVERY
 def test_labels_that_cannot_be_ordered(make):
     labels = np.array([("a", 1)[k] for k in Y], dtype=object)
-    with pytest.raises(TypeError, match=r"cannot be ordered \(of types int, str\).*astype\(str\)|not supported"):
+    with pytest.raises(TypeError, match=r"cannot be ordered \(of types int, str\).*astype\(str\)"):
         make().fit(X, labels)
 
 
@@ -109,7 +120,7 @@ def test_dates_are_no_features(make):
 
 @pytest.mark.parametrize("make", REGRESSORS.values(), ids=REGRESSORS.keys())
 def test_texts_are_no_numbers(make):
-    with pytest.raises((ValueError, TypeError), match="number|could not convert|numeric"):
+    with pytest.raises((ValueError, TypeError), match=r"number|could not convert|numeric"):
         make().fit(X, np.array(["no", "yes"])[Y])
 
 
@@ -121,7 +132,7 @@ def test_gamma_that_overflows():
 def test_tiny_features_in_single_precision():
     """Weights of 1e40 and more do not fit float32."""
     for model in (sx.LinearDiscriminantAnalysis(), sx.GaussianClassifier()):
-        with pytest.raises(ValueError, match="overflows float32.*float64"):
+        with pytest.raises(ValueError, match=r"overflows float32.*float64"):
             model.fit((1e-40 * X).astype(np.float32), Y)
         assert np.isfinite(model.fit(1e-40 * X, Y).predict_proba(1e-40 * X)).all()
 
@@ -144,11 +155,12 @@ def test_discriminants_of_few_samples_and_many_features(solver):
     """The covariance has rank 38 of 400: the decisions are those of its pseudo-inverse."""
     wide = np.random.default_rng(1).standard_normal((40, 400)) * np.linspace(1, 3, 400) + 0.2 * Y[:, None]
     model = sx.LinearDiscriminantAnalysis(solver=solver).fit(wide, Y)
-    assert model.whitening_.shape == (400, 38)
+    assert_array_equal(model.whitening_.shape, (400, 38))
     means = np.array([wide[Y == k].mean(axis=0) for k in (0, 1)])
     centred = wide - means[Y]
     scale = centred.std(axis=0) if solver == "svd" else np.ones(400)
-    inverse = np.linalg.pinv((centred / scale).T @ (centred / scale) / 40, rcond=1e-10) / scale / scale[:, None]
+    centred /= scale
+    inverse = np.linalg.pinv(centred.T @ centred / 40, rcond=1e-10) / scale / scale[:, None]
     assert_allclose(model.coef_[0], inverse @ (means[1] - means[0]), rtol=1e-7, atol=1e-9)
     if solver == "svd":
         peer = discriminant_analysis.LinearDiscriminantAnalysis().fit(wide, Y)
@@ -192,7 +204,17 @@ def test_two_samples(make):
     model = make()
     try:
         decided = model.fit(X[:2], Y[:2]).predict(X[:2])
-    except ValueError as error:  # LinAlgError is one
-        assert str(error)
+    except ValueError:  # (LinAlgError is one) too few samples for a covariance or for so many neighbours
+        assert isinstance(model, TOO_FEW)
     else:
         assert set(decided) <= {0, 1}
+
+
+@pytest.mark.filterwarnings("ignore:a hyperplane separates")
+def test_tiny_features_have_finite_models_or_a_message():
+    tiny = 1e-160 * X
+    model = sx.LeastSquaresClassifier().fit(tiny, Y)
+    assert np.isfinite(model.certificate_.primal)
+    assert_array_equal(model.predict(tiny), sx.LeastSquaresClassifier().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match="variances of features are too small for float64"):
+        sx.GaussianClassifier(covariance="diagonal").fit(tiny, Y)

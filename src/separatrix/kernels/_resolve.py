@@ -181,9 +181,9 @@ def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> f
             )
         if not np.isfinite(spread):
             raise ValueError(
-                "The dual coefficients or intercepts are not finite: gamma='scale' is 1/(n_features * Var(X)), "
-                "and Var(X) overflows. The input data may contain large values and need to be preprocessed, for "
-                "example with sklearn.preprocessing.StandardScaler."
+                "The dual coefficients or intercepts are not finite: gamma='scale' is "
+                "1/(n_features * Var(X)), and Var(X) overflows. The input data may contain large values and "
+                "need to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
             )
         return 1.0 / spread if spread > 0 else 1.0
     if not isinstance(gamma, Real):

@@ -185,8 +185,8 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             if not np.isfinite(np.sum(getattr(self, name, 0.0), dtype=np.float64)):
                 wider = " or pass X as float64" if dtype == np.float32 else ""
                 raise ValueError(
-                    f"{name} overflows {np.dtype(dtype).name}: the features are too large or too small. Scale "
-                    f"them, for example with sklearn.preprocessing.StandardScaler{wider}."
+                    f"{name} overflows {np.dtype(dtype).name}: the features are too large or too small. "
+                    f"Scale them, for example with sklearn.preprocessing.StandardScaler{wider}."
                 )
 
     def _keep(self, moments: Moments, counts: Array) -> None:

@@ -69,8 +69,9 @@ def check_samples(
     X, y = (checked, None) if y is None else checked
     if X.dtype.kind in "mM":
         raise TypeError(
-            f"X holds dates or durations ({X.dtype}), which {type(estimator).__name__} cannot compare as they "
-            "are: turn them into numbers of a unit that you choose, for example days since the first date."
+            f"X holds dates or durations ({X.dtype}), which {type(estimator).__name__} cannot compare as "
+            "they are: turn them into numbers of a unit that you choose, for example days since the first "
+            "date."
         )
     if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
@@ -106,8 +107,8 @@ def check_targets(
     check_consistent_length(X, y)
     if numeric and y.dtype.kind in "SUmM":
         raise ValueError(
-            f"{type(estimator).__name__} predicts numbers, but y holds {y.dtype}: convert it to float, or use a "
-            "classifier for classes."
+            f"{type(estimator).__name__} predicts numbers, but y holds {y.dtype}: convert it to float, or "
+            "use a classifier for classes."
         )
     return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
 
@@ -229,8 +230,8 @@ def _refuse_not_finite(estimator: Any, view: DataView) -> None:
         what = "NaN" if np.isnan(value) else "infinity or a value too large for its type"
         raise ValueError(
             f"Input X contains {what}: row {rows.start + row}, {_column(estimator, column)}. "
-            f"{type(estimator).__name__} does not accept missing values encoded as NaN or infinite values: drop such "
-            "rows or fill them in, for example with sklearn.impute.SimpleImputer."
+            f"{type(estimator).__name__} does not accept missing values encoded as NaN or infinite values: "
+            "drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
         )
 
 
@@ -258,20 +259,27 @@ def _shown(label: Any) -> str:
     return repr(label.item() if hasattr(label, "item") else label)
 
 
+def check_labels(y: Array) -> None:
+    """Refuse targets that are no classes, or labels that have no order."""
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.ravel()}) if y.dtype == object else []
+        if len(kinds) < 2:
+            raise
+        raise TypeError(
+            f"y holds labels that cannot be ordered (of types {', '.join(kinds)}): let all be text or all be "
+            "numbers, for example with y.astype(str)."
+        ) from None
+
+
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
-        check_classification_targets(y)
-    try:
-        classes, numbers = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise TypeError(
-            f"y holds labels that cannot be ordered (of types {kinds}): let all be text or all be numbers, for "
-            "example with y.astype(str)."
-        ) from None
+        check_labels(y)
+    classes, numbers = np.unique(y, return_inverse=True)
     if classes.shape[0] < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "
@@ -282,7 +290,7 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
 
 def number_labels(classes: Array, y: Array) -> Array:
     """Return the number of each label's class among known classes; others are refused by name."""
-    check_classification_targets(y)
+    check_labels(y)
     numbers = np.searchsorted(classes, y)
     known = classes[np.minimum(numbers, classes.shape[0] - 1)] == y
     if not np.all(known):

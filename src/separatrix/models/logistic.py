@@ -391,6 +391,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if self.solver == "liblinear" and self.fit_intercept:
             intercept = coef[:, -1] * coef.dtype.type(self.intercept_scaling)
             coef = np.ascontiguousarray(coef[:, :-1])
+        if not np.isfinite(coef.sum() + intercept.sum()):
+            raise ValueError(
+                f"the weights overflow {coef.dtype}: the features are too small. Scale them, for example "
+                "with sklearn.preprocessing.StandardScaler."
+            )
         self.coef_, self.intercept_ = coef, intercept
         self._keep_record(result)
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
