@@ -25,7 +25,7 @@ STATUSES = (
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
 
 
 @dataclass(frozen=True)

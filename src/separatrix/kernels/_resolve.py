@@ -171,8 +171,21 @@ def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> f
         rows = as_rows(X, "X") if not hasattr(X, "shape") else X
         if gamma == "auto":
             return 1.0 / int(rows.shape[1])
-        spread = int(rows.shape[1]) * _variance(rows, weights)
-        return 1.0 / spread if 0 < spread < np.inf else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = int(rows.shape[1]) * _variance(rows, weights)
+        if 0 < spread < 1.0 / np.finfo(np.float64).max:
+            raise ValueError(
+                f"gamma='scale' is 1/(n_features * Var(X)), which overflows: Var(X) is "
+                f"{spread / int(rows.shape[1]):.3g}. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler, or give gamma as a number."
+            )
+        if not np.isfinite(spread):
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: gamma='scale' is "
+                "1/(n_features * Var(X)), and Var(X) overflows. The input data may contain large values and "
+                "need to be preprocessed, for example with sklearn.preprocessing.StandardScaler."
+            )
+        return 1.0 / spread if spread > 0 else 1.0
     if not isinstance(gamma, Real):
         raise TypeError(f"gamma must be 'scale', 'auto' or a positive number, not {gamma!r}")
     return positive(gamma, "gamma")

@@ -92,7 +92,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             The fitted estimator.
         """
         begin = time.perf_counter()
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, None)
         counts = np.bincount(numbers if weights is None else numbers[weights > 0], minlength=len(classes))
@@ -137,7 +137,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         """
         begin = time.perf_counter()
         self._refuse_stream()
-        X, y = check_samples(self, X, y, reset=not hasattr(self, "classes_"))
+        X, y = check_samples(self, X, y, reset=not hasattr(self, "classes_"), squares=True)
         _check_partial_fit_first_call(self, classes)
         if len(self.classes_) < 2:
             raise ValueError("The number of classes has to be greater than one; got 1 class.")
@@ -165,7 +165,9 @@ class GenerativeClassifier(IterativeClassifier, ABC):
     def _finish(
         self, moments: Moments, counts: Array, training: Training | None, dtype: Any, begin: float
     ) -> None:
-        certificate = self._solve(moments, counts, training, dtype)
+        with np.errstate(over="ignore"):
+            certificate = self._solve(moments, counts, training, dtype)
+        self._refuse_overflow(dtype)
         self._keep(moments, counts)
         self.history_ = []
         self.certificate_ = Certificate(
@@ -176,6 +178,16 @@ class GenerativeClassifier(IterativeClassifier, ABC):
                 "samples": int(counts.sum()),
             }
         )
+
+    def _refuse_overflow(self, dtype: Any) -> None:
+        """Refuse parameters that the type of the data cannot hold: the features are in extreme units."""
+        for name in ("coef_", "whitening_", "means_"):  # an intercept of −∞ is that of a class with prior 0
+            if not np.isfinite(np.sum(getattr(self, name, 0.0), dtype=np.float64)):
+                wider = " or pass X as float64" if dtype == np.float32 else ""
+                raise ValueError(
+                    f"{name} overflows {np.dtype(dtype).name}: the features are too large or too small. "
+                    f"Scale them, for example with sklearn.preprocessing.StandardScaler{wider}."
+                )
 
     def _keep(self, moments: Moments, counts: Array) -> None:
         self._state = {

@@ -23,7 +23,7 @@ from separatrix.data.view import Array, DataView
 
 
 def check_samples(
-    estimator: Any, X: Any, y: Any = None, *, reset: bool, finite: bool = True
+    estimator: Any, X: Any, y: Any = None, *, reset: bool, finite: bool = True, squares: bool = False
 ) -> tuple[Any, Any]:
     """Return ``X`` as a numeric array or CSR matrix, not copied where it is one, and ``y``.
 
@@ -39,10 +39,12 @@ def check_samples(
         Whether this is a fit.
     finite : bool
         Whether to look for NaN and infinity here.
+    squares : bool
+        Whether to refuse values whose squares overflow, too: for models that sum products of features.
     """
     if _plain(estimator, X, reset) and (y is None or _plain_labels(X, y)):
         if finite:
-            _check_finite(estimator, X)
+            _check_finite(estimator, X, squares)
         return X, y
     arguments: dict[str, Any] = {} if y is None else {"y": y}
     try:
@@ -65,10 +67,16 @@ def check_samples(
             "sklearn.preprocessing.OneHotEncoder."
         ) from None
     X, y = (checked, None) if y is None else checked
+    if X.dtype.kind in "mM":
+        raise TypeError(
+            f"X holds dates or durations ({X.dtype}), which {type(estimator).__name__} cannot compare as "
+            "they are: turn them into numbers of a unit that you choose, for example days since the first "
+            "date."
+        )
     if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     if finite:
-        _check_finite(estimator, X)
+        _check_finite(estimator, X, squares)
     return X, y
 
 
@@ -97,6 +105,11 @@ def check_targets(
     X, _ = check_samples(estimator, X, reset=True, finite=finite)
     y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
     check_consistent_length(X, y)
+    if numeric and y.dtype.kind in "SUmM":
+        raise ValueError(
+            f"{type(estimator).__name__} predicts numbers, but y holds {y.dtype}: convert it to float, or "
+            "use a classifier for classes."
+        )
     return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
 
 
@@ -161,15 +174,51 @@ def _first_text(X: Any) -> str | None:
     return None
 
 
-def _check_finite(estimator: Any, X: Any) -> None:
+def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:
     if X.dtype.kind != "f":
         return
     values = X.data if sparse.issparse(X) else X
+    plain = values.flags.c_contiguous or values.flags.f_contiguous
     # One sum tells in most cases that all is well, without a temporary array.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(values)):
+        if squares and plain:
+            flat = values.ravel(order="K")
+            if np.isfinite(flat @ flat):
+                return
+        elif not squares and np.isfinite(np.sum(values)):
             return
     view: DataView = view_of(X)
+    _refuse_not_finite(estimator, view)
+    if squares:
+        _refuse_large(estimator, view)
+
+
+def _refuse_large(estimator: Any, view: DataView) -> None:
+    """Refuse values of which the sum of squares of a column may overflow, by the largest of them."""
+    size, place = 0.0, (0, 0)
+    for rows, block in view.blocks():
+        entries = block.tocoo() if sparse.issparse(block) else None
+        sizes = np.abs(entries.data if entries is not None else block)
+        if sizes.size and (largest := float(sizes.max())) > size:
+            at = np.unravel_index(int(sizes.argmax()), sizes.shape)
+            row, column = (entries.coords[k][at[0]] for k in (0, 1)) if entries is not None else at
+            size, place = largest, (rows.start + int(row), int(column))
+    if size <= float(np.sqrt(np.finfo(view.dtype).max / max(1, view.shape[0]))):
+        return
+    wider = ", or pass X as float64" if view.dtype == np.float32 and size < 1e100 else ""
+    raise ValueError(
+        f"Input X contains values so large that sums of their squares overflow: row {place[0]}, "
+        f"{_column(estimator, place[1])} has absolute value {size:.3g}. Scale the features for "
+        f"{type(estimator).__name__}, for example with sklearn.preprocessing.StandardScaler{wider}."
+    )
+
+
+def _column(estimator: Any, column: int) -> str:
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
+
+
+def _refuse_not_finite(estimator: Any, view: DataView) -> None:
     for rows, block in view.blocks():
         entries = block.tocoo() if sparse.issparse(block) else None
         finite = np.isfinite(entries.data if entries is not None else block)
@@ -178,13 +227,11 @@ def _check_finite(estimator: Any, X: Any) -> None:
         at = np.argwhere(~finite)[0]
         row, column = (int(entries.coords[k][at[0]]) for k in (0, 1)) if entries is not None else map(int, at)
         value = entries.data[at[0]] if entries is not None else block[row, column]
-        names = getattr(estimator, "feature_names_in_", None)
-        name = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
         what = "NaN" if np.isnan(value) else "infinity or a value too large for its type"
         raise ValueError(
-            f"Input X contains {what}: row {rows.start + row}, {name}. {type(estimator).__name__} does not "
-            "accept missing values encoded as NaN or infinite values: drop such rows or fill them in, for "
-            "example with sklearn.impute.SimpleImputer."
+            f"Input X contains {what}: row {rows.start + row}, {_column(estimator, column)}. "
+            f"{type(estimator).__name__} does not accept missing values encoded as NaN or infinite values: "
+            "drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
         )
 
 
@@ -212,12 +259,26 @@ def _shown(label: Any) -> str:
     return repr(label.item() if hasattr(label, "item") else label)
 
 
+def check_labels(y: Array) -> None:
+    """Refuse targets that are no classes, or labels that have no order."""
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.ravel()}) if y.dtype == object else []
+        if len(kinds) < 2:
+            raise
+        raise TypeError(
+            f"y holds labels that cannot be ordered (of types {', '.join(kinds)}): let all be text or all be "
+            "numbers, for example with y.astype(str)."
+        ) from None
+
+
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
-        check_classification_targets(y)
+        check_labels(y)
     classes, numbers = np.unique(y, return_inverse=True)
     if classes.shape[0] < 2:
         raise ValueError(
@@ -229,7 +290,7 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
 
 def number_labels(classes: Array, y: Array) -> Array:
     """Return the number of each label's class among known classes; others are refused by name."""
-    check_classification_targets(y)
+    check_labels(y)
     numbers = np.searchsorted(classes, y)
     known = classes[np.minimum(numbers, classes.shape[0] - 1)] == y
     if not np.all(known):

@@ -444,6 +444,7 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
                 values = np.ones(d)
                 cov = vectors = whitenings[k] = np.eye(d)
             else:
+                self._check_rank(k, d, int(counts[k]), d)  # too few samples: no need to decompose
                 values, vectors = spectrum(cov)
                 if self.reg_param and self.solver == "svd":
                     values = (1.0 - self.reg_param) * values + self.reg_param

@@ -171,6 +171,11 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
         if found.whitening is not None:
             self.whitening_, self.log_det_ = found.whitening.astype(dtype), np.float64(found.log_det)
         self.covariance_, self.shrinkage_ = found.covariance.astype(dtype), found.shrinkage
+        if found.whitening is None and not np.all(self.covariance_ >= np.finfo(dtype).tiny):
+            raise ValueError(
+                f"variances of features are too small for {np.dtype(dtype).name}. Scale the features, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
         self.priors_, self.means_ = priors.astype(dtype), moments.mean.astype(dtype)
         likelihood = log_likelihood(moments, log_priors, found.log_det, found.rank, found.trace)
         how = "maximum likelihood" if self.divisor == "ml" and not np.any(found.shrinkage) else "estimates"

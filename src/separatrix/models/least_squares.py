@@ -16,7 +16,6 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import (
     check_samples,
     encode_labels,
-    refuse_empty_classes,
     sample_weights,
     view_samples,
 )
@@ -182,10 +181,9 @@ class LeastSquaresClassifier(LeastSquares):
         LeastSquaresClassifier
             The fitted estimator.
         """
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
-        refuse_empty_classes(classes, numbers, weights)
         K = len(classes)
         alpha = np.full(K, float(self.alpha))
         problem = Regression(view_of(X), numbers, np.eye(K), alpha, weights, self.fit_intercept)

@@ -131,7 +131,7 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         self._check_dual("l2")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         targets = np.ascontiguousarray(y, dtype=np.float64)
         problem = Problem(
             view_of(X),

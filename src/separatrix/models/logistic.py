@@ -54,6 +54,15 @@ _WIDE = 4096
 _DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
 
 
+#: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
+_WORDS = {
+    "liblinear": "Liblinear failed to converge, increase the number of iterations.",
+    "newton-cholesky": "Newton solver did not converge after {n} iterations.",
+    "sag": "The max_iter was reached which means the coef_ did not converge",
+    "saga": "The max_iter was reached which means the coef_ did not converge",
+}
+
+
 class LogisticRegression(PathOverC, LinearClassifier):
     r"""Logistic regression for two classes, softmax regression for more.
 
@@ -219,7 +228,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             The fitted estimator.
         """
         C, ratio = self._strength()
-        X, y = check_samples(self, X, y, reset=True)
+        X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
@@ -382,6 +391,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if self.solver == "liblinear" and self.fit_intercept:
             intercept = coef[:, -1] * coef.dtype.type(self.intercept_scaling)
             coef = np.ascontiguousarray(coef[:, :-1])
+        if not np.isfinite(coef.sum() + intercept.sum()):
+            raise ValueError(
+                f"the weights overflow {coef.dtype}: the features are too small. Scale them, for example "
+                "with sklearn.preprocessing.StandardScaler."
+            )
         self.coef_, self.intercept_ = coef, intercept
         self._keep_record(result)
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
@@ -398,10 +412,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         if self.certificate_.status == "max_iter":
+            known = _WORDS.get(self.solver, "{solver} failed to converge after {n} iteration(s)")
             warnings.warn(
-                f"{self.solver} failed to converge after {result.iterations} iteration(s) "
-                f"({self.certificate_.message}). Increase the number of iterations (max_iter) or scale the "
-                "data, for example with sklearn.preprocessing.StandardScaler.",
+                f"{known.format(solver=self.solver, n=result.iterations)} ({self.certificate_.message}). "
+                "Increase the number of iterations (max_iter) or scale the data, for example with "
+                "sklearn.preprocessing.StandardScaler.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

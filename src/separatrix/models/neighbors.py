@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from separatrix.data.view import Array
 from separatrix.models._neighbors import NeighborsModel
-from separatrix.models._validation import check_targets
+from separatrix.models._validation import check_labels, check_targets
 from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
 
 
@@ -106,7 +105,7 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
                 DataConversionWarning,
                 stacklevel=2,
             )
-        check_classification_targets(y)
+        check_labels(y)
         self.outputs_2d_ = y.ndim == 2 and y.shape[1] != 1
         columns = [np.unique(column, return_inverse=True) for column in y.reshape(len(y), -1).T]
         numbers = [column.astype(np.int64) for _, column in columns]

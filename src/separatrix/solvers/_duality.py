@@ -86,15 +86,18 @@ def measure(problem: Problem, coef: Array, intercept: Array, *, bound: bool = Tr
     with single_threaded(problem.view.shape[0] * W.size):
         total = problem.view.map_sum(part)
     n = max(1, total.samples)
-    primal = float(total.losses.sum()) / n + problem.penalty.value(W)
+    with np.errstate(over="ignore", invalid="ignore"):
+        primal = float(total.losses.sum()) / n + problem.penalty.value(W)
+        lower = _lower_bound(problem, total, n) if bound else None
     return Objective(
         primal,
-        _lower_bound(problem, total, n) if bound else None,
+        lower if lower is not None and np.isfinite(lower) else None,
         None if problem.targets is not None else total.mistakes,
         total.samples,
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _sums(problem: Problem, rows: slice, block: Any, W: Array, b: Array, bound: bool) -> _Sums:
     f = np.asarray(block @ W.T) + b
     each = None if problem.weights is None else problem.weights[rows]

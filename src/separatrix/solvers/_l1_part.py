@@ -150,7 +150,8 @@ class Part:
         self.F = F
 
     def _penalty(self, W: Array) -> float:
-        return self.l1 * float(np.abs(W).sum()) + 0.5 * self.l2 * float(np.square(W).sum())
+        squares = 0.5 * self.l2 * float(np.square(W).sum()) if self.l2 else 0.0
+        return self.l1 * float(np.abs(W).sum()) + squares
 
     def largest_slope(self) -> float:
         """Return the largest derivative of the loss in a weight."""

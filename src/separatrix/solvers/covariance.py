@@ -75,10 +75,10 @@ def factorise(
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
             return Factor(np.ascontiguousarray((inverse / std).T), log_det)
-    values, vectors = np.linalg.eigh(R)
+    values, vectors = _correlation_spectrum(R)
     kept = values > max(floor, floor * values[-1])
     vectors, values = vectors[:, kept], values[kept]
-    if kept.all():
+    if values.shape[0] == d:
         log_det = float(np.log(values).sum() + 2.0 * np.log(std).sum())
         return Factor(vectors / np.sqrt(values) / std[:, None], log_det)
     # Σ = B Bᵀ = Q T Tᵀ Qᵀ, so that Σ⁺ = Q T⁻ᵀ T⁻¹ Qᵀ in the features' own units.
@@ -86,6 +86,24 @@ def factorise(
     standard = vectors / np.sqrt(values) / std[:, None]
     whitening = np.ascontiguousarray(linalg.solve_triangular(T, Q.T).T) if own_units else standard
     return Factor(whitening, 2.0 * float(np.log(np.abs(np.diag(T))).sum()))
+
+
+def _correlation_spectrum(R: Array) -> tuple[Array, Array]:
+    """Return eigenvalues above rounding error, smallest first, and eigenvectors of a singular correlation.
+
+    Few samples of many features give a matrix of low rank: a Cholesky factorisation with pivots ends at
+    the rank ``r`` after ``d r²`` operations, and ``R = L Lᵀ`` has the spectrum of the small ``Lᵀ L``.
+    """
+    d = R.shape[0]
+    lower, pivots, rank, _ = linalg.lapack.dpstrf(R, lower=1, tol=d * EPS)
+    if 2 * rank >= d:
+        values, vectors = np.linalg.eigh(R)
+        return values, vectors
+    L = np.empty((d, rank))
+    L[pivots - 1] = np.tril(lower[:, :rank])
+    values, vectors = np.linalg.eigh(L.T @ L)
+    positive = values > 0
+    return values[positive], L @ (vectors[:, positive] / np.sqrt(values[positive]))
 
 
 def shrunk(cov: Array, amount: float) -> Array:

@@ -39,8 +39,9 @@ class KernelRows:
             return self.rows[i]
         x = self.view.take(np.array([i]))
         row = np.empty(self.view.shape[0], dtype=self.view.dtype)
-        for rows, block in self.view.blocks():
-            row[rows] = self.kernel(x, block)[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, block in self.view.blocks():
+                row[rows] = self.kernel(x, block)[0]
         if not np.isfinite(row).all():
             raise ValueError(
                 f"the kernel values of sample {i} are not finite: they overflow {row.dtype}. Scale the "

@@ -198,7 +198,8 @@ class PerceptronSolver:
                 return
             self._within_pass = False
             self._pay_penalty()
-            norm = float(np.sqrt(_square(self.coef) + _square(self.intercept[None])))
+            with np.errstate(over="ignore"):
+                norm = float(np.sqrt(_square(self.coef) + _square(self.intercept[None])))
             if not np.isfinite(norm):
                 raise ValueError(
                     "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "

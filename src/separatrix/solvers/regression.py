@@ -262,7 +262,9 @@ class LeastSquaresSolver(ABC):
     def objective(self) -> float:
         """Objective of the returned parameters."""
         assert self.judged is not None
-        return float(self.judged.loss.sum() + self.problem.alpha @ np.square(self.W).sum(axis=0))
+        kept = self.problem.alpha > 0  # without a penalty, weights may be too large to be squared
+        squares = np.square(self.W[:, kept]).sum(axis=0)
+        return float(self.judged.loss.sum() + self.problem.alpha[kept] @ squares)
 
     def _slack_gap(self, judged: Judged) -> float:
         return float(np.square(judged.slack).sum()) / self.problem.total

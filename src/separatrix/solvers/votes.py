@@ -42,7 +42,7 @@ def neighbor_weights(distance: Array, weights: Weighting) -> Array | None:
                 "return one weight for each distance."
             )
         return found
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         inverse = 1.0 / distance
     infinite = np.isinf(inverse)
     alone = infinite.any(axis=1)
