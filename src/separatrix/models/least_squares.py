@@ -16,6 +16,7 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import (
     check_samples,
     encode_labels,
+    refuse_empty_classes,
     sample_weights,
     view_samples,
 )
@@ -184,6 +185,7 @@ class LeastSquaresClassifier(LeastSquares):
         X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        refuse_empty_classes(classes, numbers, weights)
         K = len(classes)
         alpha = np.full(K, float(self.alpha))
         problem = Regression(view_of(X), numbers, np.eye(K), alpha, weights, self.fit_intercept)

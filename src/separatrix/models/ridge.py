@@ -18,6 +18,7 @@ from separatrix.data.view import Array
 from separatrix.models._validation import (
     check_samples,
     encode_labels,
+    refuse_empty_classes,
     sample_weights,
     score_samples,
 )
@@ -176,6 +177,7 @@ class RidgeClassifier(LeastSquares):
             X, y = check_samples(self, X, y, reset=True, squares=True)
             self.classes_, numbers = encode_labels(self, y)
             weights = sample_weights(X, y, numbers, self.classes_, sample_weight, self.class_weight)
+            refuse_empty_classes(self.classes_, numbers, weights)
             targets = Coding.of("ovr", len(self.classes_)).codes.astype(np.float64)
         view = view_of(X)
         problem = Regression(
