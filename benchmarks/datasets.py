@@ -122,7 +122,7 @@ def file(path: Path, most: int | None) -> Dataset:
     from separatrix.data.files import Reading, choose_target, open_source
 
     source = open_source(path, Reading(missing="drop"))
-    X, _, y = source.read(None if source.names is None else choose_target(source.names))
+    X, _, y = source.read(None if source.names is None else choose_target(source.names), None, ())
     if y is None:
         raise ValueError(f"{path.name} holds no target")
     if not sparse.issparse(X):

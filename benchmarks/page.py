@@ -74,7 +74,8 @@ def _summary(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
     told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
     text = (
         "Speed and memory of separatrix beside its peers, measured on "
-        f"{found['machine'].get('date', 'no date')} (tier {', '.join(tiers) or 'none'}). Of {len(judged)} targets: {told}. What is not met comes first."
+        f"{found['machine'].get('date', 'no date')} (tier {', '.join(tiers) or 'none'}). "
+        f"Of {len(judged)} targets: {told}. What is not met comes first."
     )
     if len(found["revisions"]) > 1:
         text += f" The rows come from {len(found['revisions'])} revisions of the code."

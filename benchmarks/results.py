@@ -48,7 +48,7 @@ def load(paths: Iterable[Path]) -> dict[str, Any]:
     """Results of files and folders as one: rows by family, the latest of each part, and the machines."""
     files: list[Path] = []
     for path in paths:
-        files += sorted(path.glob("*.json")) if path.is_dir() else [path]
+        files += sorted(path.glob("*.json")) if path.is_dir() else [path] if path.exists() else []
     items: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
     machines: list[dict[str, str]] = []
     for file in files:

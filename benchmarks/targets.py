@@ -1,14 +1,15 @@
-"""What the project promises, each as a row with its verdict, and why a known loss is one."""
+"""What the project promises, each as a row with its verdict. Why a known loss is one, reasons.py tells."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import memory, verdict
 from benchmarks.cases import INTELEX, PEER
 from benchmarks.contest import Row
 from benchmarks.machines import FAISS, LIBLINEAR, LIBSVM
+from benchmarks.reasons import explanation
 from benchmarks.sources import KERNEL_SETS, KNOWN
 from benchmarks.verdict import MISSED, ORDER, UNCOMPARABLE, UNMEASURED, Range
 
@@ -49,7 +50,6 @@ class Target:
     bound: float
     cases: tuple[str, ...]
     libraries: tuple[str, ...] = ()
-    why: dict[str, str] = field(default_factory=dict)  # by part of a case's name, "" for all others
 
 
 TARGETS = (
@@ -61,10 +61,6 @@ TARGETS = (
         "ratio",
         5.0,
         (*_TALL, *_TEXT, *_EVEN),
-        why={
-            "text": "one-column updates of short sparse rows wait for memory, as the peer's do; the counting "
-            "of errors for the best weights is part of our pass and has no counterpart in the peer's"
-        },
     ),
     Target(
         "perceptron-first",
@@ -107,10 +103,6 @@ TARGETS = (
         1.5,
         _LINEAR_SETS,
         (PEER, INTELEX),
-        why={
-            "784": "Gaussian features in 784 directions need the whole curvature; scikit-learn's L-BFGS needs "
-            "few steps here, and each is one product with BLAS on both sides"
-        },
     ),
     Target(
         "lda-default",
@@ -141,10 +133,6 @@ TARGETS = (
         3.0,
         _each(": ridge", _LINEAR_SETS),
         (PEER,),
-        why={
-            "": "scikit-learn forms the same Gram matrix with one call of BLAS; beyond reading the data once "
-            "there is little left to win where that product is the whole work"
-        },
     ),
     Target(
         "least-squares",
@@ -155,7 +143,6 @@ TARGETS = (
         3.0,
         _each(": least squares", (*_TALL, _WIDE, "covtype", "fashion_mnist", "a9a")),
         (PEER,),
-        why={"": "as for ridge; without a penalty the rank has to be decided as well"},
     ),
     Target(
         "prediction",
@@ -170,10 +157,6 @@ TARGETS = (
             for name in ("LogisticRegression", "RidgeClassifier")
         ),
         (PEER,),
-        why={
-            "": "one product with the weights is all that either side does; what differs is a few "
-            "microseconds of checks"
-        },
     ),
     Target(
         "memory-closed",
@@ -212,10 +195,6 @@ TARGETS = (
         3.0,
         KERNEL_SETS,
         _BETTER,
-        why={
-            "a9a": "most of its binary rows are support vectors at the bound: the kernel values that both "
-            "sides must compute are nearly all, and intelex computes them with a dense product"
-        },
     ),
     Target(
         "svm-predict-libsvm",
@@ -226,10 +205,6 @@ TARGETS = (
         40.0,
         KERNEL_SETS,
         (LIBSVM,),
-        why={
-            "": "LIBSVM evaluates each kernel value once for all pairs of classes, and the exponential alone "
-            "bounds what two cores can gain on narrow data"
-        },
     ),
     Target(
         "svm-predict-intelex",
@@ -240,10 +215,6 @@ TARGETS = (
         4.0,
         KERNEL_SETS,
         (INTELEX,),
-        why={
-            "": "intelex computes blocks of kernel values with its own matrix product: on wide rows that "
-            "product is the work, and both sides reach most of its rate"
-        },
     ),
     Target(
         "svm-hard",
@@ -294,10 +265,6 @@ TARGETS = (
         2.0,
         ("iris: SVC", "wine: SVC"),
         (PEER,),
-        why={
-            "": "below a millisecond the checks of scikit-learn's interface are most of the time, and both "
-            "sides make them"
-        },
     ),
     Target(
         "svm-first",
@@ -358,12 +325,6 @@ TARGETS = (
         1.5,
         (*_each(": squared_hinge", (*_TALL[:2], *KNOWN)), "a9a: hinge"),
         (LIBLINEAR,),
-        why={
-            "a9a: hinge": "LIBLINEAR's shrinking suits a9a: it stops at a looser measure of the violation than "
-            "our certified gap, and its objective is compared after that",
-            "newsgroups": "word counts without scaling: a few documents decide how long coordinate descent "
-            "takes, on both sides",
-        },
     ),
     Target(
         "linear-svm-tight",
@@ -415,11 +376,6 @@ TARGETS = (
         3.0,
         tuple(f"{case}: {loss}" for case in _LINEAR_SETS for loss in ("hinge", "log_loss")),
         (PEER,),
-        why={
-            "text": "each step on a short sparse row is a handful of cache misses, the same for both sides",
-            "a9a": "rows have 14 entries: a step is a few dozen instructions, and the exponential of the loss "
-            "is as expensive for both",
-        },
     ),
     Target(
         "read-svmlight",
@@ -438,10 +394,6 @@ TARGETS = (
         "ratio",
         0.9,
         ("CSV 200,000 × 20",),
-        why={
-            "": "pyarrow parses with all cores; ours reads in one stream so that files of any size work, and "
-            "checks each column for missing and wrong values"
-        },
     ),
     Target(
         "help",
@@ -585,14 +537,8 @@ def _judged(
         "found": shown,
         "verdict": decided,
         "shortfall": reached if math.isfinite(reached) else 0.0,
-        "why": explanation(target, case) if decided == MISSED else "",
+        "why": explanation(target.key, case) if decided == MISSED else "",
     }
-
-
-def explanation(target: Target, case: str) -> str:
-    """Why a target is missed, where that is known."""
-    named = [text for part, text in target.why.items() if part and part in case]
-    return named[0] if named else target.why.get("", "no reason is known; it is open work")
 
 
 def _number(value: float) -> str:
