@@ -147,7 +147,7 @@ def run_case(case: Case, workers: Workers, tier: Tier) -> list[Row]:
         own.begin(case.calls[0], max(tier.budget, _LONGEST), case)
     slowest = max((own.first or 0.0 for own in ours.values()), default=0.0)
     peers = {
-        label: [entry(f"{label} {spec.options.get('solver', '')}".strip(), spec) for spec in specs]
+        label: [entry(f"{label} {spec.variant}".strip(), spec) for spec in specs]
         for label, specs in case.peers.items()
     }
     near = {}

@@ -16,13 +16,13 @@ Loop = Callable[[], object]
 
 
 @cache
-def _dense(classes: int, dtype: str = "float64", rows: int = 1500) -> Dataset:
+def _dense(classes: int, dtype: str = "float64", rows: int = 800) -> Dataset:
     return datasets.dense(rows, 40, classes, dtype)
 
 
 @cache
-def _text(classes: int) -> Dataset:
-    return datasets.text_like(1000, 2000, classes, "zipf")
+def _text(classes: int, rows: int = 600) -> Dataset:
+    return datasets.text_like(rows, 1500, classes, "zipf", entries=30)
 
 
 def _fit(data: Callable[[], Dataset], name: str, **options: Any) -> Loop:
@@ -68,7 +68,7 @@ def _read() -> Loop:
 
 _PASSES = {"max_iter": 5, "tol": None, "random_state": 0}
 _two, _five, _single = partial(_dense, 2), partial(_dense, 5), partial(_dense, 5, "float32")
-_few, _words = partial(_dense, 3, rows=400), partial(_text, 2)
+_few, _words, _short = partial(_dense, 3, rows=300), partial(_text, 2), partial(_text, 2, rows=200)
 
 LOOPS: dict[str, Callable[[], Loop]] = {
     "perceptron dense": partial(_fit, _two, "Perceptron", **_PASSES),
@@ -81,17 +81,17 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "softmax dual": partial(_fit, partial(_text, 5), "LogisticRegression"),
     "coordinate sparse": partial(_fit, _words, "LogisticRegression", l1_ratio=1.0, C=2.0),
     "coordinate dense": partial(_fit, _two, "LogisticRegression", l1_ratio=1.0, C=0.1),
-    "box dual": partial(_fit, _words, "LinearSVC"),
-    "box dual hinge": partial(_fit, _words, "LinearSVC", loss="hinge"),
-    "hinge dense": partial(_fit, _two, "LinearSVC", loss="hinge"),
-    "crammer singer": partial(_fit, partial(_text, 5), "LinearSVC", multi_class="crammer_singer"),
+    "box dual": partial(_fit, _short, "LinearSVC"),
+    "box dual hinge": partial(_fit, _short, "LinearSVC", loss="hinge"),
+    "hinge dense": partial(_fit, partial(_dense, 2, rows=400), "LinearSVC", loss="hinge"),
+    "crammer singer": partial(_fit, partial(_text, 5, rows=200), "LinearSVC", multi_class="crammer_singer"),
     "smo": partial(_fit, _few, "SVC", C=10.0),
-    "smo sparse": partial(_fit, _words, "SVC"),
+    "smo sparse": partial(_fit, _short, "SVC"),
     "smo regression": partial(_regress, _few, "SVR"),
     "kernel scores": partial(_predict, _few, "SVC"),
     "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute"),
-    "substrings": partial(_gram, kernels.Spectrum(4), 30),
-    "subsequences": partial(_gram, kernels.Subsequence(4, 0.5), 6),
+    "substrings": partial(_gram, kernels.Spectrum(4), 12),
+    "subsequences": partial(_gram, kernels.Subsequence(3, 0.5), 4),
     "svmlight": _read,
     "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }

@@ -24,7 +24,10 @@ def _kernel_peers(name: str, official: bool, **options: Any) -> dict[str, tuple[
     if peers.has("scikit-learn-intelex"):
         found[INTELEX] = (Spec("sklearnex.svm", name, options),)
     if official and peers.has("libsvm-official"):
-        found[OFFICIAL_SVM] = (Spec("benchmarks.peers", f"Libsvm{name}", options),)
+        found[OFFICIAL_SVM] = tuple(
+            Spec("benchmarks.peers", f"Libsvm{name}", {**options, "threads": threads})
+            for threads in (1, None)
+        )
     return found
 
 

@@ -1,5 +1,6 @@
 """The libraries that are compared with, and those among them that are no estimators in the clothes of one."""
 
+import os
 from abc import ABC, abstractmethod
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -67,6 +68,21 @@ class _Official(ABC):
 
 
 class _Libsvm(_Official):
+    """With all cores LIBSVM starts threads for every row of kernel values, so that one may be the faster."""
+
+    threads: int | None
+    _limit: int | None = None
+
+    def prepare(self, X: Any, y: np.ndarray) -> None:
+        super().prepare(X, y)
+        from libsvm import svm  # noqa: F401  (its threads can be limited once it is loaded)
+        from threadpoolctl import threadpool_limits
+
+        wanted = self.threads or len(os.sched_getaffinity(0))
+        if _Libsvm._limit != wanted:
+            threadpool_limits(wanted, user_api="openmp")
+            _Libsvm._limit = wanted
+
     def _form(self, values: np.ndarray, rows: Any) -> Any:
         from libsvm.svm import svm_problem
 
@@ -99,8 +115,10 @@ class _Libsvm(_Official):
 class LibsvmSVC(_Libsvm):
     """LIBSVM's C-SVC with the Gaussian kernel at scikit-learn's width."""
 
-    def __init__(self, C: float = 1.0, tol: float = 1e-3, cache_size: float = 200) -> None:
-        self.C, self.tol, self.cache_size = C, tol, cache_size
+    def __init__(
+        self, C: float = 1.0, tol: float = 1e-3, cache_size: float = 200, threads: int | None = None
+    ) -> None:
+        self.C, self.tol, self.cache_size, self.threads = C, tol, cache_size, threads
 
     def fit(self, X: Any, y: np.ndarray) -> "LibsvmSVC":
         self._train(X, y, 0, f"-c {self.C!r} -e {self.tol!r} -m {self.cache_size}")
@@ -114,9 +132,14 @@ class LibsvmSVR(_Libsvm):
     _classifies = False
 
     def __init__(
-        self, C: float = 1.0, epsilon: float = 0.1, tol: float = 1e-3, cache_size: float = 200
+        self,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        threads: int | None = None,
     ) -> None:
-        self.C, self.epsilon, self.tol, self.cache_size = C, epsilon, tol, cache_size
+        self.C, self.epsilon, self.tol, self.cache_size, self.threads = C, epsilon, tol, cache_size, threads
 
     def fit(self, X: Any, y: np.ndarray) -> "LibsvmSVR":
         self._train(X, y, 3, f"-c {self.C!r} -p {self.epsilon!r} -e {self.tol!r} -m {self.cache_size}")

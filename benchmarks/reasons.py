@@ -4,13 +4,13 @@ UNKNOWN = "no reason is known; it is open work"
 
 REASONS = {
     "perceptron-pass": {
-        "evenly": "presumably memory: words that are all equally frequent miss the caches at every entry, on both "
-        "sides alike",
-        "text": "short rows; presumably the wait for weights that are not in the cache, which is the peer's too",
+        "evenly": "presumably memory: words that are all equally frequent miss the caches at every entry, "
+        "on both sides alike",
+        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
     },
     "logistic-each": {
-        "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products at the "
-        "speed of BLAS; what we save in steps goes into the curvature",
+        "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products "
+        "at the speed of BLAS; what we save in steps goes into the curvature",
         "a9a": "LIBLINEAR's coordinate descent is at its best here: 14 ones in a row, and few passes",
     },
     "ridge": {
@@ -20,31 +20,31 @@ REASONS = {
     "least-squares": {"": "the work is one Gram matrix, which the peer too forms at the speed of BLAS"},
     "prediction": {"": "one product with the weights is all that either side does"},
     "svm-each": {
-        "a9a": "sparse binary rows, most of them support vectors at the bound: presumably the kernel values, which "
-        "both sides must compute nearly all",
+        "a9a": "sparse binary rows, many of them support vectors at the bound: presumably the kernel values, "
+        "nearly all of which both sides must compute",
     },
     "svm-predict-libsvm": {
-        "": "LIBSVM computes a kernel value once for all pairs of classes, as we do; two cores with AVX2 bound what "
-        "vector arithmetic can win",
+        "": "LIBSVM computes a kernel value once for all pairs of classes, as we do; two cores with AVX2 "
+        "bound what vector arithmetic can win",
     },
     "svm-predict-intelex": {
-        "": "intelex computes blocks of kernel values through its own matrix product, on both cores: what is left "
-        "to win is the exponential and memory"
+        "": "intelex computes blocks of kernel values through its own matrix product, on all cores: what "
+        "is left to win is the exponential and memory"
     },
     "svm-tiny": {"": "most of the time goes into the checks of scikit-learn's interface, on both sides"},
     "linear-svm-each": {
         "a9a": "LIBLINEAR needs few passes here and proves nothing; ours ends with a certified gap",
-        "newsgroups": "word counts that are not scaled: long documents decide how many passes it takes, on both "
-        "sides",
+        "newsgroups": "word counts that are not scaled: long documents decide how many passes it takes, on "
+        "both sides",
     },
     "sgd-pass": {
-        "text": "short rows; presumably the wait for weights that are not in the cache, which is the peer's too",
+        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
         "newsgroups": "as for text",
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },
     "read-csv": {
-        "": "pyarrow parses blocks in several threads; ours reads one stream, so that a file may be larger than "
-        "the memory, and looks for missing and wrong values by row and column"
+        "": "pyarrow parses blocks in several threads; ours reads one stream, so that a file may be larger "
+        "than the memory, and looks for missing and wrong values by row and column"
     },
 }
 """By target, then by part of a case's name; an empty part stands for all others."""

@@ -37,6 +37,15 @@ class Spec:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def variant(self) -> str:
+        """The solver, form or number of threads, by which specs of one library differ."""
+        if "threads" in self.options:
+            return f"{self.options['threads'] or 'all'}-threaded"
+        if self.options.get("dual") in (True, False):
+            return "dual" if self.options["dual"] else "primal"
+        return str(self.options.get("solver", ""))
+
     def make(self) -> Any:
         return getattr(importlib.import_module(self.module), self.name)(**self.options)
 
