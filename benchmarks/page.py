@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, picture, report, results, targets
+from benchmarks import growth, judge, picture, report, results
 from benchmarks.families import ABOUT, FAMILIES
 from benchmarks.verdict import CLOSE, MARGIN, MARGIN_OF_FEW, MET, MISSED, ORDER, UNCOMPARABLE, UNMEASURED
 
@@ -85,7 +85,7 @@ def _summary(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
 def _targets(judged: list[dict[str, Any]]) -> str:
     parts = ["## Targets"]
     for name in ORDER:
-        chosen = targets.grouped([each for each in judged if each["verdict"] == name])
+        chosen = judge.grouped([each for each in judged if each["verdict"] == name])
         if not chosen:
             continue
         parts.append(f"### {_HEADINGS[name]}")
@@ -183,7 +183,7 @@ def main(line: list[str]) -> int:
     found = results.load(arguments.results)
     if not found["families"]:
         raise SystemExit(f"no results in {', '.join(map(str, arguments.results))}; run make bench first")
-    judged = targets.judge(found["families"])
+    judged = judge.judge(found["families"])
     figures = arguments.docs / "figures" / "benchmarks"
     drawn = []
     if picture.draw_ratios(figures / "ratios.png", found["families"], judged, found["machine"]):

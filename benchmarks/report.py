@@ -10,7 +10,7 @@ from rich.table import Table
 from benchmarks import growth
 from benchmarks.contest import Row
 from benchmarks.families import ABOUT
-from benchmarks.targets import grouped
+from benchmarks.judge import grouped
 from benchmarks.verdict import ORDER
 
 Rows = list[Row]

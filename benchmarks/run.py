@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import machine, page, peers, report, results, targets
+from benchmarks import judge, machine, page, peers, report, results
 from benchmarks.families import FAMILIES, Item, items
 from benchmarks.tiers import TIERS, Plan
 from benchmarks.worker import Workers
@@ -128,7 +128,7 @@ def _show(console: Console, folder: Path, chosen: tuple[str, ...] | list[str]) -
     for family, rows in found["families"].items():
         if family in chosen:
             console.print(report.family_table(family, rows))
-    judged = targets.judge(found["families"])
+    judged = judge.judge(found["families"])
     console.print(report.targets_table(judged))
     console.print(f"wrote {results.write_verdicts(folder, found['machine'], judged)}")
 

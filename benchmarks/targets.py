@@ -1,17 +1,12 @@
 """What the project promises, each as a row with its verdict. Why a known loss is one, reasons.py tells."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from benchmarks import memory, verdict
+from benchmarks import memory
 from benchmarks.cases import INTELEX, PEER
-from benchmarks.contest import Row
 from benchmarks.machines import FAISS, LIBLINEAR, LIBSVM
-from benchmarks.reasons import explanation
 from benchmarks.sources import KERNEL_SETS, KNOWN
-from benchmarks.verdict import MISSED, ORDER, UNCOMPARABLE, UNMEASURED, Range
 
 _TALL = tuple(
     f"Gaussian 200,000 × 100 {dtype}, {classes} classes"
@@ -23,7 +18,6 @@ _TEXT = tuple(f"text 50,000 × 50,000, {classes} classes" for classes in (2, 10)
 _EVEN = tuple(f"evenly filled 50,000 × 50,000, {classes} classes" for classes in (2, 10))
 _DENSE_SETS = (*_TALL, _WIDE, "covtype", "fashion_mnist")
 _LINEAR_SETS = (*_TALL, _WIDE, *_TEXT, *KNOWN)
-_KERNEL_CASES = (*KERNEL_SETS, "Gaussian 10,000 × 20, 2 classes", "Gaussian 5,000 × 50, 5 classes")
 _SVR_CASES = ("satimage", "cod_rna 20,000", "Gaussian 10,000 × 20, 2 classes")
 _BETTER = (LIBSVM, INTELEX)
 
@@ -53,493 +47,97 @@ class Target:
 
 
 TARGETS = (
-    Target(
-        "perceptron-pass",
-        2,
-        "a pass at least 5 times as fast as scikit-learn's Perceptron",
-        "perceptron",
-        "ratio",
-        5.0,
-        (*_TALL, *_TEXT, *_EVEN),
-    ),
-    Target(
-        "perceptron-first",
-        2,
-        "first fit on iris in a fresh process no slower than scikit-learn's",
-        "startup",
-        "ratio",
-        1.0,
-        ("iris: Perceptron",),
-    ),
-    Target(
-        "perceptron-memory",
-        2,
-        "no copy of float32 or float64 input (growth below a tenth of it)",
-        "memory",
-        "copies",
-        0.1,
-        tuple(
-            f"500,000 × 100 {dtype}, {layout} order: Perceptron"
-            for dtype in ("float32", "float64")
-            for layout in ("C", "F")
-        ),
-    ),
-    Target(
-        "logistic-mean",
-        3,
-        "logistic regression 8 times as fast as the better peer, geometric mean",
-        "logistic",
-        "mean",
-        8.0,
-        _LINEAR_SETS,
-        (PEER, INTELEX),
-    ),
-    Target(
-        "logistic-each",
-        3,
-        "logistic regression at least 1.5 times as fast on every set",
-        "logistic",
-        "ratio",
-        1.5,
-        _LINEAR_SETS,
-        (PEER, INTELEX),
-    ),
-    Target(
-        "lda-default",
-        3,
-        "LDA at least 10 times as fast as scikit-learn's default solver",
-        "closed",
-        "ratio",
-        10.0,
-        _each(": LDA", _DENSE_SETS),
-        (f"{PEER} default",),
-    ),
-    Target(
-        "lda-fastest",
-        3,
-        "LDA at least 3 times as fast as scikit-learn's fastest solver",
-        "closed",
-        "ratio",
-        3.0,
-        _each(": LDA", _DENSE_SETS),
-        (f"{PEER} fastest",),
-    ),
-    Target(
-        "ridge",
-        3,
-        "ridge at least 3 times as fast as RidgeClassifier",
-        "closed",
-        "ratio",
-        3.0,
-        _each(": ridge", _LINEAR_SETS),
-        (PEER,),
-    ),
-    Target(
-        "least-squares",
-        3,
-        "least squares at least 3 times as fast as RidgeClassifier",
-        "closed",
-        "ratio",
-        3.0,
-        _each(": least squares", (*_TALL, _WIDE, "covtype", "fashion_mnist", "a9a")),
-        (PEER,),
-    ),
-    Target(
-        "prediction",
-        3,
-        "predictions no slower than scikit-learn's",
-        "prediction",
-        "ratio",
-        1.0,
-        tuple(
-            f"{case}: {name}"
-            for case in (*_TALL, *_TEXT, "fashion_mnist")
-            for name in ("LogisticRegression", "RidgeClassifier")
-        ),
-        (PEER,),
-    ),
-    Target(
-        "memory-closed",
-        3,
-        "a closed form on 1,000,000 × 100 float32 takes less than 200 MB extra",
-        "memory",
-        "bytes",
-        200e6,
-        tuple(f"1,000,000 × 100 float32: {name}" for name in memory.CLOSED),
-    ),
-    Target(
-        "memory-iterative",
-        3,
-        "an iterative fit on 1,000,000 × 100 float32 takes less than one packed copy and 200 MB extra",
-        "memory",
-        "bytes",
-        600e6,
-        tuple(f"1,000,000 × 100 float32: {name}" for name in memory.ITERATIVE),
-    ),
-    Target(
-        "svm-mean",
-        4,
-        "SVC fit 6 times as fast as the better of LIBSVM and intelex, geometric mean",
-        "svm",
-        "mean",
-        6.0,
-        KERNEL_SETS,
-        _BETTER,
-    ),
-    Target(
-        "svm-each",
-        4,
-        "SVC fit at least 3 times as fast as the better of LIBSVM and intelex on every set",
-        "svm",
-        "ratio",
-        3.0,
-        KERNEL_SETS,
-        _BETTER,
-    ),
-    Target(
-        "svm-predict-libsvm",
-        4,
-        "SVC predict at least 40 times as fast as LIBSVM",
-        "svm-predict",
-        "ratio",
-        40.0,
-        KERNEL_SETS,
-        (LIBSVM,),
-    ),
-    Target(
-        "svm-predict-intelex",
-        4,
-        "SVC predict at least 4 times as fast as intelex",
-        "svm-predict",
-        "ratio",
-        4.0,
-        KERNEL_SETS,
-        (INTELEX,),
-    ),
-    Target(
-        "svm-hard",
-        4,
-        "SVC ahead of LIBSVM and intelex at C = 1000",
-        "svm-hard",
-        "ratio",
-        1.0,
-        _each(", C = 1000", KERNEL_SETS),
-        _BETTER,
-    ),
-    Target(
-        "svm-tight",
-        4,
-        "SVC ahead of LIBSVM and intelex at tolerance 1e-6",
-        "svm-hard",
-        "ratio",
-        1.0,
-        _each(", tol 1e-6", KERNEL_SETS),
-        _BETTER,
-    ),
-    Target(
-        "svr-mean",
-        4,
-        "SVR 6 times as fast as the better peer, geometric mean",
-        "svr",
-        "mean",
-        6.0,
-        _SVR_CASES,
-        _BETTER,
-    ),
-    Target(
-        "svr-each",
-        4,
-        "SVR at least 3 times as fast as the better peer on every set",
-        "svr",
-        "ratio",
-        3.0,
-        _SVR_CASES,
-        _BETTER,
-    ),
-    Target(
-        "svm-tiny",
-        4,
-        "SVC fit and predict on tiny data at least twice as fast as scikit-learn's",
-        "small",
-        "ratio",
-        2.0,
-        ("iris: SVC", "wine: SVC"),
-        (PEER,),
-    ),
-    Target(
-        "svm-first",
-        4,
-        "SVC in a fresh process (import, fit, predict) no slower than scikit-learn's",
-        "startup",
-        "ratio",
-        1.0,
-        ("iris: SVC", "wine: SVC"),
-    ),
-    Target(
-        "svm-memory",
-        4,
-        "SVC on 200,000 rows stays within 2 GB",
-        "memory",
-        "bytes",
-        2e9,
-        ("200,000 × 20 float32: SVC, cache_size 1,000",),
-    ),
-    Target(
-        "strings",
-        4,
-        "the Gram matrix of 1,000 texts of 1,000 characters takes seconds (at most 10)",
-        "strings",
-        "seconds",
-        10.0,
-        tuple(
-            f"1,000 texts of 1,000 characters, {name}: {kernel}"
-            for name in ("DNA", "letters")
-            for kernel in ("Spectrum(4)", "BoundedRange(5)")
-        ),
-    ),
-    Target(
-        "subsequence",
-        4,
-        "the subsequence kernel's rate in cells of dynamic programming per second and core is reported",
-        "strings",
-        "told",
-        1e9,
-        tuple(f"125 texts of 1,000 characters, {name}: Subsequence(5, 0.5)" for name in ("DNA", "letters")),
-    ),
-    Target(
-        "linear-svm-mean",
-        5,
-        "LinearSVC 8 times as fast as LIBLINEAR, geometric mean",
-        "linear-svm",
-        "mean",
-        8.0,
-        _each(": squared_hinge", (*_TALL[:2], *KNOWN)),
-        (LIBLINEAR,),
-    ),
-    Target(
-        "linear-svm-each",
-        5,
-        "LinearSVC at least 1.5 times as fast as LIBLINEAR on every set",
-        "linear-svm",
-        "ratio",
-        1.5,
-        (*_each(": squared_hinge", (*_TALL[:2], *KNOWN)), "a9a: hinge"),
-        (LIBLINEAR,),
-    ),
-    Target(
-        "linear-svm-tight",
-        5,
-        "LinearSVC no slower than LIBLINEAR at tolerance 1e-6",
-        "linear-svm",
-        "ratio",
-        1.0,
-        _each(": squared_hinge, tol 1e-06", (*_TALL[:2], *KNOWN)),
-        (LIBLINEAR,),
-    ),
-    Target(
-        "linear-svm-hinge",
-        5,
-        "LinearSVC with hinge loss at least 50 times as fast on tall dense data, where "
-        "LIBLINEAR does not converge",
-        "linear-svm",
-        "ratio",
-        50.0,
-        (f"{_TALL[0]}: hinge",),
-        (LIBLINEAR,),
-    ),
-    Target(
-        "neighbors-sklearn",
-        5,
-        "nearest neighbours on fashion_mnist at least 4 times as fast as scikit-learn's brute force",
-        "neighbors",
-        "ratio",
-        4.0,
-        ("fashion_mnist",),
-        (f"{PEER} brute",),
-    ),
-    Target(
-        "neighbors-faiss",
-        5,
-        "nearest neighbours on fashion_mnist at least twice as fast as faiss's flat index",
-        "neighbors",
-        "ratio",
-        2.0,
-        ("fashion_mnist",),
-        (FAISS,),
-    ),
-    Target(
-        "sgd-pass",
-        5,
-        "a pass of SGD at least 3 times as fast as scikit-learn's",
-        "sgd",
-        "ratio",
-        3.0,
-        tuple(f"{case}: {loss}" for case in _LINEAR_SETS for loss in ("hinge", "log_loss")),
-        (PEER,),
-    ),
-    Target(
-        "read-svmlight",
-        6,
-        "LIBSVM text read at least 5 times as fast as by load_svmlight_file",
-        "reading",
-        "ratio",
-        5.0,
-        ("LIBSVM text 20,000 × 50,000",),
-    ),
-    Target(
-        "read-csv",
-        6,
-        "CSV read at pyarrow's speed (at least 0.9 times as fast)",
-        "reading",
-        "ratio",
-        0.9,
-        ("CSV 200,000 × 20",),
-    ),
-    Target(
-        "help",
-        6,
-        "separatrix --help takes at most four times python -c pass",
-        "startup",
-        "share",
-        4.0,
-        ("separatrix --help",),
-    ),
-    Target(
-        "fit-iris",
-        6,
-        "separatrix fit on iris takes at most 1.5 times import sklearn.svm",
-        "startup",
-        "share",
-        1.5,
-        ("separatrix fit on iris",),
-    ),
-    Target(
-        "compare",
-        6,
-        "compare on a file of 10,000 rows takes well under a minute (45 seconds)",
-        "reading",
-        "seconds",
-        45.0,
-        ("compare on a CSV of 10,000 × 20",),
-    ),
+    Target("perceptron-pass", 2, "a pass at least 5 times as fast as scikit-learn's Perceptron",
+           "perceptron", "ratio", 5.0, (*_TALL, *_TEXT, *_EVEN)),
+    Target("perceptron-first", 2, "first fit on iris in a fresh process no slower than scikit-learn's",
+           "startup", "ratio", 1.0, ("iris: Perceptron",)),
+    Target("perceptron-memory", 2, "no copy of float32 or float64 input (growth below a tenth of it)",
+           "memory", "copies", 0.1,
+           tuple(f"500,000 × 100 {dtype}, {layout} order: Perceptron"
+                 for dtype in ("float32", "float64") for layout in ("C", "F"))),
+    Target("logistic-mean", 3, "logistic regression 8 times as fast as the better peer, geometric mean",
+           "logistic", "mean", 8.0, _LINEAR_SETS, (PEER, INTELEX)),
+    Target("logistic-each", 3, "logistic regression at least 1.5 times as fast on every set",
+           "logistic", "ratio", 1.5, _LINEAR_SETS, (PEER, INTELEX)),
+    Target("lda-default", 3, "LDA at least 10 times as fast as scikit-learn's default solver",
+           "closed", "ratio", 10.0, _each(": LDA", _DENSE_SETS), (f"{PEER} default",)),
+    Target("lda-fastest", 3, "LDA at least 3 times as fast as scikit-learn's fastest solver",
+           "closed", "ratio", 3.0, _each(": LDA", _DENSE_SETS), (f"{PEER} fastest",)),
+    Target("ridge", 3, "ridge at least 3 times as fast as RidgeClassifier",
+           "closed", "ratio", 3.0, _each(": ridge", _LINEAR_SETS), (PEER,)),
+    Target("least-squares", 3, "least squares at least 3 times as fast as RidgeClassifier",
+           "closed", "ratio", 3.0,
+           _each(": least squares", (*_TALL, _WIDE, "covtype", "fashion_mnist", "a9a")), (PEER,)),
+    Target("prediction", 3, "predictions no slower than scikit-learn's",
+           "prediction", "ratio", 1.0,
+           tuple(f"{case}: {name}" for case in (*_TALL, *_TEXT, "fashion_mnist")
+                 for name in ("LogisticRegression", "RidgeClassifier")),
+           (PEER,)),
+    Target("memory-closed", 3, "a closed form on 1,000,000 × 100 float32 takes less than 200 MB extra",
+           "memory", "bytes", 200e6, tuple(f"1,000,000 × 100 float32: {name}" for name in memory.CLOSED)),
+    Target("memory-iterative", 3, "an iterative fit on 1,000,000 × 100 float32 takes less than one packed "
+           "copy and 200 MB extra",
+           "memory", "bytes", 600e6, tuple(f"1,000,000 × 100 float32: {name}" for name in memory.ITERATIVE)),
+    Target("svm-mean", 4, "SVC fit 6 times as fast as the better of LIBSVM and intelex, geometric mean",
+           "svm", "mean", 6.0, KERNEL_SETS, _BETTER),
+    Target("svm-each", 4, "SVC fit at least 3 times as fast as the better of LIBSVM and intelex on "
+           "every set",
+           "svm", "ratio", 3.0, KERNEL_SETS, _BETTER),
+    Target("svm-predict-libsvm", 4, "SVC predict at least 40 times as fast as LIBSVM",
+           "svm-predict", "ratio", 40.0, KERNEL_SETS, (LIBSVM,)),
+    Target("svm-predict-intelex", 4, "SVC predict at least 4 times as fast as intelex",
+           "svm-predict", "ratio", 4.0, KERNEL_SETS, (INTELEX,)),
+    Target("svm-hard", 4, "SVC ahead of LIBSVM and intelex at C = 1000",
+           "svm-hard", "ratio", 1.0, _each(", C = 1000", KERNEL_SETS), _BETTER),
+    Target("svm-tight", 4, "SVC ahead of LIBSVM and intelex at tolerance 1e-6",
+           "svm-hard", "ratio", 1.0, _each(", tol 1e-6", KERNEL_SETS), _BETTER),
+    Target("svr-mean", 4, "SVR 6 times as fast as the better peer, geometric mean",
+           "svr", "mean", 6.0, _SVR_CASES, _BETTER),
+    Target("svr-each", 4, "SVR at least 3 times as fast as the better peer on every set",
+           "svr", "ratio", 3.0, _SVR_CASES, _BETTER),
+    Target("svm-tiny", 4, "SVC fit and predict on tiny data at least twice as fast as scikit-learn's",
+           "small", "ratio", 2.0, ("iris: SVC", "wine: SVC"), (PEER,)),
+    Target("svm-first", 4, "SVC in a fresh process (import, fit, predict) no slower than scikit-learn's",
+           "startup", "ratio", 1.0, ("iris: SVC", "wine: SVC")),
+    Target("svm-memory", 4, "SVC on 200,000 rows stays within 2 GB",
+           "memory", "bytes", 2e9, ("200,000 × 20 float32: SVC, cache_size 1,000",)),
+    Target("strings", 4, "the Gram matrix of 1,000 texts of 1,000 characters takes seconds (at most 10)",
+           "strings", "seconds", 10.0,
+           tuple(f"1,000 texts of 1,000 characters, {name}: {kernel}"
+                 for name in ("DNA", "letters") for kernel in ("Spectrum(4)", "BoundedRange(5)"))),
+    Target("subsequence", 4, "the subsequence kernel's rate in cells of dynamic programming per second and "
+           "core is reported",
+           "strings", "told", 1e9,
+           tuple(f"125 texts of 1,000 characters, {name}: Subsequence(5, 0.5)"
+                 for name in ("DNA", "letters"))),
+    Target("linear-svm-mean", 5, "LinearSVC 8 times as fast as LIBLINEAR, geometric mean",
+           "linear-svm", "mean", 8.0, _each(": squared_hinge", (*_TALL[:2], *KNOWN)), (LIBLINEAR,)),
+    Target("linear-svm-each", 5, "LinearSVC at least 1.5 times as fast as LIBLINEAR on every set",
+           "linear-svm", "ratio", 1.5, (*_each(": squared_hinge", (*_TALL[:2], *KNOWN)), "a9a: hinge"),
+           (LIBLINEAR,)),
+    Target("linear-svm-tight", 5, "LinearSVC no slower than LIBLINEAR at tolerance 1e-6",
+           "linear-svm", "ratio", 1.0, _each(": squared_hinge, tol 1e-06", (*_TALL[:2], *KNOWN)),
+           (LIBLINEAR,)),
+    Target("linear-svm-hinge", 5, "LinearSVC with hinge loss at least 50 times as fast on tall dense data, "
+           "where LIBLINEAR does not converge",
+           "linear-svm", "ratio", 50.0, (f"{_TALL[0]}: hinge",), (LIBLINEAR,)),
+    Target("neighbors-sklearn", 5, "nearest neighbours on fashion_mnist at least 4 times as fast as "
+           "scikit-learn's brute force",
+           "neighbors", "ratio", 4.0, ("fashion_mnist",), (f"{PEER} brute",)),
+    Target("neighbors-faiss", 5, "nearest neighbours on fashion_mnist at least twice as fast as faiss's "
+           "flat index",
+           "neighbors", "ratio", 2.0, ("fashion_mnist",), (FAISS,)),
+    Target("sgd-pass", 5, "a pass of SGD at least 3 times as fast as scikit-learn's",
+           "sgd", "ratio", 3.0,
+           tuple(f"{case}: {loss}" for case in _LINEAR_SETS for loss in ("hinge", "log_loss")), (PEER,)),
+    Target("read-svmlight", 6, "LIBSVM text read at least 5 times as fast as by load_svmlight_file",
+           "reading", "ratio", 5.0, ("LIBSVM text 20,000 × 50,000",)),
+    Target("read-csv", 6, "CSV read at pyarrow's speed (at least 0.9 times as fast)",
+           "reading", "ratio", 0.9, ("CSV 200,000 × 20",)),
+    Target("help", 6, "separatrix --help takes at most four times python -c pass",
+           "startup", "share", 4.0, ("separatrix --help",)),
+    Target("fit-iris", 6, "separatrix fit on iris takes at most 1.5 times import sklearn.svm",
+           "startup", "share", 1.5, ("separatrix fit on iris",)),
+    Target("compare", 6, "compare on a file of 10,000 rows takes well under a minute (45 seconds)",
+           "reading", "seconds", 45.0, ("compare on a CSV of 10,000 × 20",)),
 )
-
-
-def judge(families: dict[str, list[Row]]) -> list[dict[str, Any]]:
-    """Every target with every case that it names: what was found, and the verdict. The unmet come first."""
-    found = []
-    for target in TARGETS:
-        rows = families.get(target.family, [])
-        by_case = {
-            case: _counted(target, [row for row in rows if row["case"] == case]) for case in target.cases
-        }
-        if target.kind == "mean":
-            found.append(_mean(target, by_case))
-        else:
-            found += [_single(target, case, row) for case, row in by_case.items()]
-    return sorted(found, key=lambda each: (ORDER.index(each["verdict"]), each["issue"], each["shortfall"]))
-
-
-def grouped(judged: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with one line for all that was not measured of a target."""
-    found: list[dict[str, Any]] = []
-    for each in judged:
-        same = each["verdict"] == UNMEASURED and found and found[-1]["verdict"] == UNMEASURED
-        if same and found[-1]["target"] == each["target"]:
-            count = int(found[-1]["several"]) + 1
-            found[-1] = {**found[-1], "several": count, "case": f"{count} cases"}
-        else:
-            found.append({**each, "several": 1})
-    return found
-
-
-def _counted(target: Target, rows: list[Row]) -> Row | None:
-    """The row that decides: one that is not comparable before all, then the better peer's."""
-    if target.kind in ("ratio", "mean", "share"):
-        rows = [row for row in rows if not target.libraries or row["library"] in target.libraries]
-        return min(rows, key=lambda row: -1.0 if row["reason"] is not None else row["ratio"], default=None)
-    return rows[-1] if rows else None
-
-
-def _single(target: Target, case: str, row: Row | None) -> dict[str, Any]:
-    if row is None:
-        return _judged(target, case, "", UNMEASURED)
-    peer = row.get("peer") or ""
-    if row.get("reason") is not None:
-        return _judged(target, case, peer, UNCOMPARABLE, shown=row["reason"])
-    if target.kind == "told":
-        return _judged(
-            target, case, peer, verdict.MET, shown=f"{row['rate'] / 1e9:.1f}·10⁹ per second and core"
-        )
-    if target.kind == "ratio":
-        found = Range(row["ratio"], row["low"], row["high"])
-        shown = f"{'> ' if row['stopped'] else ''}{_number(found.value)}×"
-        if not row["stopped"]:
-            shown += f" ({_number(found.low)} to {_number(found.high)})"
-        return _judged(
-            target, case, peer, verdict.at_least(found, target.bound, row["stopped"]), found.value, shown
-        )
-    if target.kind == "share":
-        found = Range(1 / row["ratio"], 1 / row["high"], 1 / row["low"])
-        shown = f"{_number(found.value)} times ({_number(found.low)} to {_number(found.high)})"
-    elif target.kind == "seconds":
-        found = verdict.range_of(row["times"])
-        shown = f"{found.value:.3g} s"
-    else:
-        value = row["growth"] / (row["input"] if target.kind == "copies" else 1)
-        found = Range(value, value / verdict.MARGIN, value * verdict.MARGIN)
-        shown = f"{value:.1%} of the input" if target.kind == "copies" else f"{value / 1e6:,.0f} MB"
-    return _judged(target, case, peer, verdict.at_most(found, target.bound), found.value, shown)
-
-
-def _mean(target: Target, by_case: dict[str, Row | None]) -> dict[str, Any]:
-    measured = [row for row in by_case.values() if row is not None]
-    counted = [row for row in measured if row["reason"] is None]
-    case = f"{len(counted)} of {len(by_case)} sets"
-    if 2 * len(counted) < len(by_case):
-        return _judged(target, case, "the better one of each", UNCOMPARABLE if measured else UNMEASURED)
-    found = verdict.mean_of([Range(row["ratio"], row["low"], row["high"]) for row in counted])
-    stopped = any(row["stopped"] for row in counted)
-    decided = verdict.at_least(found, target.bound, stopped)
-    if decided == verdict.MET and len(counted) < len(by_case):
-        decided = verdict.CLOSE  # the sets that are missing might undo it
-    shown = (
-        f"{'> ' if stopped else ''}{_number(found.value)}× ({_number(found.low)} to {_number(found.high)})"
-    )
-    return _judged(target, case, "the better one of each", decided, found.value, shown)
-
-
-def _judged(
-    target: Target, case: str, peer: str, decided: str, value: float | None = None, shown: str = "–"
-) -> dict[str, Any]:
-    """One line of the list; `shortfall` is the part of the bound that was reached, or its inverse."""
-    asked = {
-        "ratio": f"≥ {target.bound:g}×",
-        "mean": f"≥ {target.bound:g}×",
-        "share": f"≤ {target.bound:g} times",
-        "seconds": f"≤ {target.bound:g} s",
-        "bytes": f"< {target.bound / 1e6:,.0f} MB",
-        "copies": f"< {target.bound:.0%} of the input",
-        "told": "reported",
-    }[target.kind]
-    reached = 0.0 if value is None else value / target.bound
-    if target.kind not in ("ratio", "mean") and reached > 0:
-        reached = 1 / reached
-    return {
-        "target": target.key,
-        "issue": target.issue,
-        "text": target.text,
-        "family": target.family,
-        "case": case,
-        "peer": peer,
-        "asked": asked,
-        "value": value,
-        "found": shown,
-        "verdict": decided,
-        "shortfall": reached if math.isfinite(reached) else 0.0,
-        "why": explanation(target.key, case) if decided == MISSED else "",
-    }
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"

@@ -21,6 +21,7 @@ from benchmarks import (
     families,
     floor,
     growth,
+    judge,
     loops,
     memory,
     page,
@@ -272,33 +273,33 @@ def _row(case, ratio, library="LIBSVM", reason=None, stopped=False, **more):
 
 
 def test_every_target_is_listed_and_the_unmet_come_first():
-    judged = targets.judge({})
+    judged = judge.judge({})
     assert {each["verdict"] for each in judged} == {"not measured"}
     assert {each["target"] for each in judged} == {target.key for target in targets.TARGETS}
     assert {target.issue for target in targets.TARGETS} == {2, 3, 4, 5, 6}
-    assert len(targets.grouped(judged)) == len(targets.TARGETS)
+    assert len(judge.grouped(judged)) == len(targets.TARGETS)
     svm = [_row("letter", 9.0), _row("letter", 2.0, "intelex"), _row("satimage", 8.0), _row("usps", 8.0),
            _row("a9a 15,000", 3.0), _row("cod_rna 20,000", 4.0, reason="not comparable: higher"),
            _row("covtype 20,000", 2.0, stopped=True)]
-    found = {each["case"]: each for each in targets.judge({"svm": svm}) if each["target"] == "svm-each"}
+    found = {each["case"]: each for each in judge.judge({"svm": svm}) if each["target"] == "svm-each"}
     assert {case: each["verdict"] for case, each in found.items()} == {
         "letter": "not met", "satimage": "met", "usps": "met", "a9a 15,000": "too close to call",
         "cod_rna 20,000": "not comparable", "covtype 20,000": "too close to call",
         "fashion_mnist 10,000": "not measured"}
     assert found["letter"]["peer"] == "intelex"
     assert found["letter"]["why"]
-    order = [each["verdict"] for each in targets.judge({"svm": svm})]
+    order = [each["verdict"] for each in judge.judge({"svm": svm})]
     assert order == sorted(order, key=verdict.ORDER.index)
     assert order[0] == "not met"
-    (mean,) = [each for each in targets.judge({"svm": svm}) if each["target"] == "svm-mean"]
+    (mean,) = [each for each in judge.judge({"svm": svm}) if each["target"] == "svm-mean"]
     assert mean["case"] == "5 of 7 sets"
     assert mean["value"] == pytest.approx((2 * 8 * 8 * 3 * 2) ** 0.2)
-    assert report.targets_table(targets.judge({"svm": svm})).row_count > 10
+    assert report.targets_table(judge.judge({"svm": svm})).row_count > 10
 
 
 def test_bytes_seconds_and_shares_are_judged():
     case = "1,000,000 × 100 float32: RidgeClassifier"
-    found = targets.judge({
+    found = judge.judge({
         "memory": [{"case": case, "call": "memory", "growth": 3e8, "input": 4e8, "peer": None}],
         "startup": [_row("separatrix --help", 1 / 3, None)],
         "reading": [rows.timed("compare on a CSV of 10,000 × 20", "process", "compare", [20.0])],
