@@ -16,7 +16,6 @@ from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Wo
 Row = dict[str, Any]
 _PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
-_LONGEST = 60.0  # seconds that a call may take, whatever the tier
 _CERTAIN = 1.3  # a peer that takes so many times what its target allows need not be waited for
 
 
@@ -144,7 +143,7 @@ def run_case(case: Case, workers: Workers, tier: Tier) -> list[Row]:
     if data is None:
         return []
     for own in ours.values():
-        own.begin(case.calls[0], max(tier.budget, _LONGEST), case)
+        own.begin(case.calls[0], 2 * tier.longest, case)
     slowest = max((own.first or 0.0 for own in ours.values()), default=0.0)
     peers = {
         label: [entry(f"{label} {spec.variant}".strip(), spec) for spec in specs]
@@ -154,8 +153,9 @@ def run_case(case: Case, workers: Workers, tier: Tier) -> list[Row]:
     for label, tried in peers.items():
         asked = max((bound for _, theirs, bound in case.versus if theirs == label), default=1.0)
         # What is not a fit begins with one, so that its own seconds do not tell how long to wait.
-        wait = _CERTAIN * asked * slowest if case.calls[0].startswith("fit") else _LONGEST
-        near[label] = _near(tried, case, max(tier.budget, min(wait, _LONGEST)))
+        fits = case.calls[0].startswith("fit")
+        wait = min(_CERTAIN * asked * slowest, tier.longest) if fits else 2 * tier.longest
+        near[label] = _near(tried, case, max(tier.budget, wait))
     entries = [*ours.values(), *itertools.chain(*near.values())]
     product = entry("product", Spec("benchmarks.worker", "SquareProduct")) if case.product_rate else None
     if product is not None:

@@ -18,6 +18,10 @@ _LENGTH = 1000
 _ALPHABETS = {"DNA": "acgt", "letters": " etaoinshrdlcumwfgypbvkjxqz"}
 
 
+_SUBSTRINGS = ("Spectrum(4)", "BoundedRange(5)", "ConstantSubstring()", "ExponentialSubstring(2.0)")
+_SUBSEQUENCE = "Subsequence(5, 0.5)"
+
+
 def texts(count: int, alphabet: str) -> list[str]:
     """Texts of about 1,000 characters, the n-th letter n times as rare as the first."""
     rng = np.random.default_rng(0)
@@ -29,18 +33,14 @@ def texts(count: int, alphabet: str) -> list[str]:
 def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
     """Each kernel on DNA and on letters; the subsequence kernel on an eighth of the texts."""
     count = 1000 // plan.tier.shrink
+    sizes = [(kernel, count) for kernel in _SUBSTRINGS] + [(_SUBSEQUENCE, count // 8)]
+    if plan.large:
+        sizes.append((_SUBSEQUENCE, count))
     found = []
     for name in _ALPHABETS:
-        for kernel in (
-            "Spectrum(4)",
-            "BoundedRange(5)",
-            "ConstantSubstring()",
-            "ExponentialSubstring(2.0)",
-            "Subsequence(5, 0.5)",
-        ):
-            several = count // 8 if kernel.startswith("Subsequence") and not plan.large else count
+        for kernel, several in sizes:
             case = f"{several:,} texts of 1,000 characters, {name}: {kernel}"
-            found.append((case, partial(measure, case, name, kernel, several, 1 if plan.large else 2)))
+            found.append((case, partial(measure, case, name, kernel, several, 1 if several > 500 else 3)))
     return found
 
 

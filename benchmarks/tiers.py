@@ -12,16 +12,17 @@ class Tier:
     shrink: int  # one in so many rows of generated data
     most: int | None  # rows of a file at most
     repeats: int
-    budget: float  # seconds; a call is stopped after so long, unless a target asks for more
+    budget: float  # seconds; a peer's call is stopped after so long, unless a target asks for more
+    longest: float  # seconds that a peer may take in any case, and half of what ours may
     patience: float  # seconds that the repeats of one call may take in all
 
 
 TIERS = {
     tier.name: tier
     for tier in (
-        Tier("small", shrink=20, most=2_000, repeats=3, budget=3.0, patience=0.25),
-        Tier("medium", shrink=1, most=100_000, repeats=5, budget=8.0, patience=2.0),
-        Tier("large", shrink=1, most=None, repeats=7, budget=120.0, patience=30.0),
+        Tier("small", shrink=20, most=2_000, repeats=3, budget=3.0, longest=10.0, patience=0.25),
+        Tier("medium", shrink=1, most=100_000, repeats=5, budget=8.0, longest=40.0, patience=2.0),
+        Tier("large", shrink=1, most=None, repeats=7, budget=120.0, longest=600.0, patience=30.0),
     )
 }
 
