@@ -69,7 +69,8 @@ def count(names: list[str]) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         running = []
         for part in range(_PROCESSES):
-            command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--dump-line=no"]
+            command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"]
+            command += ["--collect-atstart=no", "--dump-line=no"]
             command += [f"--callgrind-out-file={Path(folder, str(part))}", sys.executable]
             command += ["-m", "benchmarks.floor", "--inside", *names[part::_PROCESSES]]
             running.append(
@@ -122,19 +123,24 @@ def _own_instructions(text: str) -> int:
 
 
 def _run_inside(names: list[str]) -> None:
-    """In the child: run each loop twice, the second time counted."""
+    """In the child: run each loop twice, the second time counted.
+
+    All first runs come before: to start counting costs seconds, since valgrind then translates all code anew.
+    """
     from benchmarks.loops import LOOPS, on_one_thread
     from separatrix import _hot
 
     _hot.use_instruction_set(INSTRUCTION_SET)
+    made = {name: LOOPS[name]() for name in names}
+    for loop in made.values():
+        on_one_thread(loop)
     valgrind = _Valgrind()
-    for name in names:
-        loop = LOOPS[name]()
+    valgrind.start()
+    for name, loop in made.items():
+        valgrind.collect()
         on_one_thread(loop)
-        valgrind.start()
-        on_one_thread(loop)
+        valgrind.collect()
         valgrind.dump(name)
-        valgrind.stop()
 
 
 class _Valgrind:
@@ -160,8 +166,9 @@ class _Valgrind:
     def start(self) -> None:
         self._request(4)
 
-    def stop(self) -> None:
-        self._request(5)
+    def collect(self) -> None:
+        """Begin to add to the counts, or end it."""
+        self._request(2)
 
 
 def main() -> None:
