@@ -70,8 +70,8 @@ def count(names: list[str]) -> dict[str, int]:
         running = []
         for part in range(_PROCESSES):
             command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"]
-            command += ["--collect-atstart=no", "--dump-line=no"]
-            command += [f"--callgrind-out-file={Path(folder, str(part))}", sys.executable]
+            command += ["--dump-line=no", f"--callgrind-out-file={Path(folder, str(part))}"]
+            command += [sys.executable]
             command += ["-m", "benchmarks.floor", "--inside", *names[part::_PROCESSES]]
             running.append(
                 subprocess.Popen(
@@ -137,9 +137,8 @@ def _run_inside(names: list[str]) -> None:
     valgrind = _Valgrind()
     valgrind.start()
     for name, loop in made.items():
-        valgrind.collect()
+        valgrind.forget()
         on_one_thread(loop)
-        valgrind.collect()
         valgrind.dump(name)
 
 
@@ -166,9 +165,9 @@ class _Valgrind:
     def start(self) -> None:
         self._request(4)
 
-    def collect(self) -> None:
-        """Begin to add to the counts, or end it."""
-        self._request(2)
+    def forget(self) -> None:
+        """Let the counts of all threads begin at zero."""
+        self._request(1)
 
 
 def main() -> None:

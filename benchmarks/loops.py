@@ -89,7 +89,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "smo sparse": partial(_fit, _short, "SVC"),
     "smo regression": partial(_regress, _few, "SVR"),
     "kernel scores": partial(_predict, _few, "SVC"),
-    "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute"),
+    "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute", n_jobs=1),
     "substrings": partial(_gram, kernels.Spectrum(4), 12),
     "subsequences": partial(_gram, kernels.Subsequence(3, 0.5), 4),
     "svmlight": _read,
