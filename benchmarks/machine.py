@@ -20,14 +20,14 @@ def describe() -> dict[str, str]:
     found = {
         "cpu": _cpu_name(),
         "cores": str(os.cpu_count()),
-        "threads": f"{threads} for every library",
+        "threads": f"{threads}, the same for every library",
         "cache": _cache(),
         "memory": _memory(),
         "instruction set": _hot.instruction_set(),
         "system": platform.platform(),
         "python": sys.version.split()[0],
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "load": f"{os.getloadavg()[0]:.1f} processes before the run",
+        "load": f"{os.getloadavg()[0]:.1f} before the run",
         "blas": _blas(),
         "revision": _revision(),
     }

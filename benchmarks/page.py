@@ -64,7 +64,7 @@ def markdown(found: dict[str, Any], judged: list[dict[str, Any]], pictures: Sequ
             parts.append(f"### {ABOUT[family]}")
             parts.append(_family(family, rows))
             if family == "growth" and "growth" in pictures:
-                parts.append("![Time and memory against rows and features](figures/benchmarks/growth.png)")
+                parts.append("![Time and memory against rows and features, with the exponents of both sides](figures/benchmarks/growth.png)")
     return "\n\n".join(parts) + "\n"
 
 
@@ -77,9 +77,22 @@ def _summary(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
         f"{found['machine'].get('date', 'no date')} (tier {', '.join(tiers) or 'none'}). "
         f"Of {len(judged)} targets: {told}. What is not met comes first."
     )
+    if busy(found["machine"]):
+        text += (
+            "\n\n**The machine was busy with other work (load "
+            f"{found['machine']['load']}, {found['machine']['cores']} cores): do not rely on these numbers.**"
+        )
     if len(found["revisions"]) > 1:
         text += f" The rows come from {len(found['revisions'])} revisions of the code."
     return text
+
+
+def busy(machine: dict[str, str]) -> bool:
+    """Whether others wanted the cores when the run began."""
+    try:
+        return float(machine["load"].split()[0]) > 0.5 * int(machine["cores"])
+    except (KeyError, ValueError):
+        return False
 
 
 def _targets(judged: list[dict[str, Any]]) -> str:

@@ -1,11 +1,13 @@
 """Results as pictures: all ratios on one logarithmic axis, and the curves of growth."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from benchmarks import growth
 from benchmarks.contest import Row
 from benchmarks.families import FAMILIES
+from benchmarks.verdict import ORDER
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#000000")
 _MARKS = "osD^vPX*"
@@ -64,14 +66,17 @@ def draw_ratios(
     ax.set_axisbelow(True)
     ax.set_ylim(len(lines) - 0.5, -0.5)
     ax.set_yticks([place for place, _ in ticks], [task for _, task in ticks], fontsize=8)
+    ax.tick_params(axis="x", labelsize=8)
     ax.set_xlabel(
-        "times as fast as the peer, one mark for each data set; left of 1 it is faster than separatrix"
+        "times as fast as the peer, one mark for each data set; left of 1 it is faster than separatrix",
+        fontsize=9,
     )
     handles = [ax.plot([], [], style[name][1], color=style[name][0], label=name)[0] for name in names]
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8)
-    unmet = sum(each["verdict"] == "not met" for each in judged)
+    counts = Counter(each["verdict"] for each in judged)
+    told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
     ax.set_title(
-        f"{machine.get('cpu', '')}, {machine.get('threads', '')}; {unmet} targets not met",
+        f"{machine.get('cpu', '')}, {machine.get('cores', '')} cores; targets: {told}",
         fontsize=8,
         loc="left",
     )
@@ -107,34 +112,28 @@ def draw_growth(path: Path, points: list[Row]) -> bool:
     if not models:
         return False
     columns = (("rows", "seconds"), ("features", "seconds"), ("rows", "megabytes"), ("features", "megabytes"))
-    figure = _figure(11.0, 1.0 + 1.55 * len(models))
+    figure = _figure(11.0, 0.8 + 1.6 * len(models))
     axes = figure.subplots(len(models), 4, squeeze=False)
     for line, model in zip(axes, models, strict=True):
         for ax, (axis, what) in zip(line, columns, strict=True):
+            told = []
             for curve in curves:
                 if curve["case"] == model and curve["axis"] == axis:
                     ours = curve["side"] == "separatrix"
                     exponent = curve["exponent" if what == "seconds" else "memory_exponent"]
-                    pairs = [
-                        (size, value)
-                        for size, value in zip(curve["sizes"], curve[what], strict=True)
-                        if value
-                    ]
-                    label = f"{curve['side']}: {'–' if exponent is None else f'{exponent:.2f}'}"
-                    ax.plot(
-                        [size for size, _ in pairs],
-                        [value for _, value in pairs],
-                        "o-" if ours else "s--",
-                        color=_COLOURS[0 if ours else 1],
-                        markersize=3,
-                        linewidth=1.0,
-                        label=label,
-                    )
-            ax.set_xscale("log")
+                    told.append("–" if exponent is None else f"{exponent:.2f}")
+                    pairs = [(size, value) for size, value in zip(curve["sizes"], curve[what], strict=True)
+                             if value]
+                    ax.plot(*zip(*pairs, strict=True) if pairs else ((), ()), "o-" if ours else "s--",
+                            color=_COLOURS[not ours], markersize=3, linewidth=1.0, label=curve["side"])
+                    ax.set_xscale("log")
+                    ax.set_xticks(curve["sizes"], [f"{size:,}" for size in curve["sizes"]])
             ax.set_yscale("log")
-            ax.tick_params(labelsize=6, which="both")
-            ax.set_title(f"{model}\n{what} against {axis}", fontsize=7)
-            ax.legend(fontsize=6, frameon=False, title="exponent", title_fontsize=6)
+            ax.minorticks_off()
+            ax.tick_params(labelsize=6)
+            ax.set_title(f"{model}\n{what} against {axis}: {' / '.join(told)}", fontsize=7)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False,
+                  fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return True

@@ -84,6 +84,8 @@ def run(arguments: argparse.Namespace) -> None:
         console = Console(width=190)  # in files and logs, rows of the tables stay whole
     facts = machine.describe()
     report.print_machine(console, facts)
+    if page.busy(facts):
+        console.print(f"this machine is busy (load {facts['load']}): times will mean little", style="red")
     for name in peers.missing():
         console.print(f"{name} is left out: it is not installed (make bench tries to; or pip install {name})")
     plan = Plan(TIERS[arguments.tier], arguments.data)

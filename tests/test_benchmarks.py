@@ -434,7 +434,7 @@ def test_a_run_keeps_rows_resumes_and_judges(tmp_path, capsys, monkeypatch):
 
 
 def test_the_page_is_made_from_the_results(tmp_path, ridge_row):
-    machine = {"cpu": "a | b", "revision": "r", "date": "2026-01-01"}
+    machine = {"cpu": "a | b", "revision": "r", "date": "2026-01-01", "load": "3.0 before", "cores": "2"}
     kept = results.Kept(tmp_path / "results", "medium", "svm", machine)
     lost = ridge_row | _row("letter", 1.2) | {"notes": ["auto_x"]}
     kept.add("letter", [lost], 1.0)
@@ -446,6 +446,8 @@ def test_the_page_is_made_from_the_results(tmp_path, ridge_row):
     text = (tmp_path / "benchmarks.md").read_text()
     assert text.index("### Not met") < text.index("### Not measured")
     assert "a \\| b" in text
+    assert "The machine was busy" in text
+    assert not page.busy(machine | {"load": "0.4 before"})
     assert "1.2× (" in text
     assert "auto\\_x" in text
     assert "| SVC | rows | separatrix |" in text
