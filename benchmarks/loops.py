@@ -1,5 +1,7 @@
 """The loops whose instructions are counted: small fits and calls, each dominated by one hot loop."""
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache, partial
@@ -56,14 +58,11 @@ def _gram(kernel: kernels.StringKernel, count: int) -> Loop:
 def _read() -> Loop:
     from sklearn.datasets import dump_svmlight_file
 
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "text.svm"
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "text.svm"
     dump_svmlight_file(_text(2).X, _text(2).y, str(path), zero_based=False)
-
-    def loop(kept: tempfile.TemporaryDirectory[str] = folder) -> None:
-        sx.read(path)
-
-    return loop
+    return lambda: sx.read(path)
 
 
 _PASSES = {"max_iter": 5, "tol": None, "random_state": 0}

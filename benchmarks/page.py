@@ -64,7 +64,7 @@ def markdown(found: dict[str, Any], judged: list[dict[str, Any]], pictures: Sequ
             parts.append(f"### {ABOUT[family]}")
             parts.append(_family(family, rows))
             if family == "growth" and "growth" in pictures:
-                parts.append("![Time and memory against rows and features, with the exponents of both sides](figures/benchmarks/growth.png)")
+                parts.append("![Time and memory against rows and features](figures/benchmarks/growth.png)")
     return "\n\n".join(parts) + "\n"
 
 

@@ -496,15 +496,18 @@ def test_growth_is_the_slope_of_the_logarithms():
         assert len(group.sizes()) == 5
 
 
-def test_a_curve_is_measured():
+def test_points_are_measured_and_become_curves():
     group = growth.Group("g", {"ridge": growth._pair("RidgeClassifier")}, (300, 600), (2, 3), growth._dense)
-    points = [point for n, d in group.sizes() for point in growth._points(group, n, d, 60.0)]
-    assert [(point["rows"], point["features"]) for point in points[::2]] == [(300, 3), (600, 3), (600, 2)]
+    measured = growth._points(group, 300, 3, 60.0)
+    assert [point["side"] for point in measured] == ["separatrix", "scikit-learn"]
+    assert all(point["seconds"] > 0 for point in measured)
+    points = [point | {"rows": n, "features": d, "seconds": n**2 * d, "megabytes": 1.0}
+              for n, d in group.sizes() for point in measured]
     found = growth.curves(points)
     assert {(curve["axis"], curve["side"], tuple(curve["sizes"])) for curve in found} == {
         (axis, side, sizes) for side in ("separatrix", "scikit-learn")
         for axis, sizes in (("rows", (300, 600)), ("features", (2, 3)))}
-    assert all(curve["exponent"] is not None for curve in found)
+    assert {(curve["axis"], round(curve["exponent"], 9)) for curve in found} == {("rows", 2), ("features", 1)}
     assert report.growth_table(points).row_count == 4
 
 
