@@ -188,6 +188,15 @@ class SkglmL1:
     def __init__(self, C: float = 1.0, tol: float = 1e-4) -> None:
         self.C, self.tol = C, tol
 
+    _compiled: frozenset[bool] = frozenset()  # for dense data, for sparse data
+
+    def prepare(self, X: Any, y: np.ndarray) -> None:
+        """Let numba compile: a cost of the first call in a process, not of a fit."""
+        if sparse.issparse(X) not in SkglmL1._compiled:
+            SkglmL1._compiled |= {sparse.issparse(X)}
+            few = np.concatenate([np.flatnonzero(y == label)[:50] for label in np.unique(y)])
+            self.fit(X[few], y[few])
+
     def fit(self, X: Any, y: np.ndarray) -> "SkglmL1":
         from skglm import SparseLogisticRegression
 
