@@ -39,7 +39,7 @@ from benchmarks import (
 )
 from benchmarks.tiers import TIERS, Plan
 from benchmarks.verdict import Range
-from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
+from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers, _Bench
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.metrics import log_loss
@@ -148,8 +148,14 @@ def test_a_worker_fits_checks_and_says_what_is_wrong(workers):
     assert worker.growth(spec) is None or worker.growth(spec) >= 0
     with pytest.raises(BrokenError, match="AttributeError"):
         worker.seconds(spec, "predict_proba", 60.0)
-    passes = Spec("separatrix", "Perceptron", {"tol": None})
-    assert 0 < worker.seconds(passes, "pass", 60.0) < 60
+
+
+def test_a_pass_is_timed_by_a_difference_and_checked_after_four():
+    bench = _Bench(datasets.dense(5000, 20, 2, "float64"))
+    spec = Spec("separatrix", "Perceptron", {"tol": None})
+    assert 0 < bench.seconds(spec, "pass") < 10
+    assert bench.models[repr(spec)].n_iter_ == 4
+    assert bench.passes[repr(spec)] >= 4
 
 
 def test_a_worker_that_takes_too_long_is_ended_and_starts_anew():
