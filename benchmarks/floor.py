@@ -68,7 +68,7 @@ def count(names: list[str]) -> dict[str, int]:
     }
     with tempfile.TemporaryDirectory() as folder:
         running = []
-        for part in range(_PROCESSES):
+        for part in range(min(_PROCESSES, len(names))):
             command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"]
             command += ["--dump-line=no", f"--callgrind-out-file={Path(folder, str(part))}"]
             command += [sys.executable]
