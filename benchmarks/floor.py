@@ -2,7 +2,7 @@
 
 Child processes run every loop once under valgrind's callgrind, which counts the instructions of the compiled
 core and of BLAS; those of Python do not count. The counts are compared with those of ``floor.json``; one that
-grew by more than 30 % fails.
+grew by more than 20 % fails.
 
     python -m benchmarks.floor             compare
     python -m benchmarks.floor --update    keep the new counts, after a change that is meant
@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-ALLOWED = 1.3
+ALLOWED = 1.2  # a loop is most of its count, not all: 30 % more of it must show
 KEPT = Path(__file__).with_name("floor.json")
 INSTRUCTION_SET = "v3"
 """What every machine of the last ten years has, and valgrind knows; counts of another would be others."""
