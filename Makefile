@@ -97,8 +97,8 @@ bench: $(bench)/.package  ## speed against the peers, as ratios in one run
 	$(bench)/bin/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: floor
-floor: $(venv)/.package  ## instructions of each hot loop against the kept counts (needs valgrind)
-	$(python) -m benchmarks.floor
+floor: $(venv)/.package  ## instructions of each hot loop against the kept counts; FLOOR_ARGS=--update keeps new ones
+	$(python) -m benchmarks.floor $(FLOOR_ARGS)
 
 .PHONY: docs
 docs: $(venv)/.test  ## the site of documentation in build/site; a warning is an error

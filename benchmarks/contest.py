@@ -9,17 +9,22 @@ from typing import Any
 
 from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
+from benchmarks.tiers import Tier
+from benchmarks.verdict import ratio_of
 from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Worker, Workers
 
+Row = dict[str, Any]
 _PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
+_CERTAIN = 1.3  # a peer that takes so many times what its target allows need not be waited for
 
 
 @dataclass(frozen=True)
 class Case:
     """One data set; ours and peers by label, each peer with the solvers of which the fastest counts.
 
-    `versus` lists the pairs to compare: label of ours, label of the peer, the ratio that is promised.
+    `versus` lists the pairs to compare: label of ours, label of the peer, the ratio that is asked for (at a
+    tier where nothing is asked for, what is worth waiting for).
     """
 
     name: str
@@ -30,6 +35,7 @@ class Case:
     calls: tuple[str, ...] = ("fit",)
     check: str | None = None
     product_rate: bool = False  # compare also with the rate of a large matrix product
+    held_out: int = 10_000  # rows at most for the accuracy
 
 
 @dataclass
@@ -43,20 +49,19 @@ class _Entry:
     seconds: list[float] = field(default_factory=list)
     limit: float | None = None
     value: float | None = None
+    accuracy: float | None = None
+    growth: float | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
+    def times(self) -> list[float]:
+        """All that count; the first only where it stayed the only one."""
+        first = self.limit if self.first is None else self.first
+        return self.seconds or ([] if first is None else [first])
+
+    @property
     def median(self) -> float | None:
-        times = self.seconds or ([] if self.first is None else [self.first])
-        return statistics.median(times) if times else self.limit
-
-    @property
-    def least(self) -> float | None:
-        return min(self.seconds) if self.seconds else self.median
-
-    @property
-    def spread(self) -> float:
-        return max(self.seconds) - min(self.seconds) if self.seconds else 0.0
+        return statistics.median(self.times) if self.times else None
 
     def measure(self, call: str, limit: float) -> float | None:
         """Seconds of one call; None, with a note, where it was stopped or failed."""
@@ -69,20 +74,28 @@ class _Entry:
             self.notes.append(f"failed: {str(problem)[:100]}")
         return None
 
-    def begin(self, call: str, limit: float, check: str | None) -> None:
-        """The first call, which pays for caches and threads, and the value of the model."""
+    def begin(self, call: str, limit: float, case: Case | None) -> None:
+        """The first call, which pays for caches and threads, and what the model is worth."""
         self.first, self.seconds = self.measure(call, limit), []
         if self.first is not None and self.first < _COLD:
             self.first = self.measure(call, limit)
-        if self.first is not None and check is not None:
-            self.value = self.worker.check(self.spec, check)
+        if self.first is None or case is None:
+            return
+        try:
+            self.growth = self.worker.growth(self.spec)
+            if case.check is not None:
+                self.value = self.worker.check(self.spec, case.check)
+            self.accuracy = self.worker.accuracy(self.spec, case.held_out, 20.0)
+        except TooSlowError:
+            self.notes.append("held-out rows took too long")
+        except BrokenError as problem:
+            self.notes.append(f"its value is unknown: {str(problem)[:100]}")
 
 
-def _near(entries: list[_Entry], case: Case, budget: float) -> list[_Entry]:
+def _near(entries: list[_Entry], case: Case, limit: float) -> list[_Entry]:
     """The solvers that may be the fastest, by one run each, and of those that never end the most patient."""
-    limit = budget
     for entry in entries:
-        entry.begin(case.calls[0], limit, case.check)
+        entry.begin(case.calls[0], limit, case)
         if entry.first is not None:
             limit = min(limit, _PATIENCE * entry.first + 1.0)
     done = [entry for entry in entries if entry.first is not None]
@@ -95,29 +108,33 @@ def _near(entries: list[_Entry], case: Case, budget: float) -> list[_Entry]:
 def _fastest(entries: list[_Entry], near: list[_Entry]) -> tuple[_Entry, list[str]]:
     """The one with the smallest median, and a note on each of the others."""
     best = min(near, key=lambda entry: entry.median or math.inf)
-    said = {entry.label: "".join(entry.notes) if entry.first is None else f"{entry.median:.3g} s"
-            for entry in entries if entry is not best}
+    said = {
+        entry.label: "".join(entry.notes) if entry.first is None else f"{entry.median:.3g} s"
+        for entry in entries
+        if entry is not best
+    }
     return best, [f"{label.split()[-1]} {text}" for label, text in said.items()]
 
 
-def _take_turns(entries: list[_Entry], call: str, repeats: int, budget: float) -> None:
-    """Measure `call` up to `repeats` times for each, one after the other: a slow moment hits all of them.
+def _take_turns(entries: list[_Entry], call: str, tier: Tier) -> None:
+    """Measure `call` up to so many times for each, one after the other: a slow moment hits all of them.
 
-    The first call of all counts only where it took so much of the budget that it stays the only one.
+    One whose first call took more than the patience of the tier is not called again.
     """
-    for repeat in range(repeats):
+    for repeat in range(tier.repeats):
         turn = repeat % len(entries)
         for entry in entries[turn:] + entries[:turn]:
-            if entry.first is not None and entry.first + sum(entry.seconds) <= budget / 2:
-                seconds = entry.measure(call, budget)
+            if entry.first is not None and entry.first + sum(entry.seconds) <= tier.patience:
+                seconds = entry.measure(call, 10 * tier.patience + tier.budget)
                 entry.seconds += [] if seconds is None else [seconds]
 
 
-def run_case(case: Case, workers: Workers, repeats: int, budget: float) -> list[dict[str, Any]]:
+def run_case(case: Case, workers: Workers, tier: Tier) -> list[Row]:
     """One row for each pair and call; none where the data are not there.
 
-    A call that takes longer than `budget` seconds is stopped; one that takes more than half is made once.
+    A peer's call is stopped once it has taken the tier's budget and clearly more than its target needs.
     """
+
     def entry(label: str, spec: Spec) -> _Entry:
         return _Entry(label, spec, workers.worker(spec, case.data))
 
@@ -126,49 +143,90 @@ def run_case(case: Case, workers: Workers, repeats: int, budget: float) -> list[
     if data is None:
         return []
     for own in ours.values():
-        own.begin(case.calls[0], budget, case.check)
-    peers = {label: [entry(f"{label} {spec.options.get('solver', '')}".strip(), spec) for spec in specs]
-             for label, specs in case.peers.items()}
-    near = {label: _near(tried, case, budget) for label, tried in peers.items()}
+        own.begin(case.calls[0], 2 * tier.longest, case)
+    slowest = max((own.first or 0.0 for own in ours.values()), default=0.0)
+    peers = {
+        label: [entry(f"{label} {spec.variant}".strip(), spec) for spec in specs]
+        for label, specs in case.peers.items()
+    }
+    near = {}
+    for label, tried in peers.items():
+        asked = max((bound for _, theirs, bound in case.versus if theirs == label), default=1.0)
+        # What is not a fit begins with one, so that its own seconds do not tell how long to wait.
+        fits = case.calls[0].startswith("fit")
+        wait = min(_CERTAIN * asked * slowest, tier.longest) if fits else 2 * tier.longest
+        near[label] = _near(tried, case, max(tier.budget, wait))
     entries = [*ours.values(), *itertools.chain(*near.values())]
     product = entry("product", Spec("benchmarks.worker", "SquareProduct")) if case.product_rate else None
     if product is not None:
-        product.begin("fit", budget, None)
+        product.begin("fit", tier.budget, None)
         entries.append(product)
     rows = []
     for call in case.calls:
         if call != case.calls[0]:
             for each in entries:
-                each.begin(call, budget, None)
-        _take_turns(entries, call, repeats, budget)
+                each.begin(call, tier.budget, None)
+        _take_turns(entries, call, tier)
         rate = SquareProduct.flops / product.median if product is not None and product.median else None
-        rows += [_row(case, call, data, ours[mine], *_fastest(peers[theirs], near[theirs]), target, rate)
-                 for mine, theirs, target in case.versus]
+        rows += [
+            _row(case, call, data, ours[mine], theirs, *_fastest(peers[theirs], near[theirs]), rate)
+            for mine, theirs, _ in case.versus
+        ]
     return rows
 
 
-def _row(case: Case, call: str, data: dict[str, Any], ours: _Entry, peer: _Entry, others: list[str],
-         target: float, rate: float | None) -> dict[str, Any]:
-    """The ratio of a pair; `reason` tells why it does not count, `at_least` that the peer never finished."""
+def _row(
+    case: Case,
+    call: str,
+    data: dict[str, Any],
+    ours: _Entry,
+    library: str,
+    peer: _Entry,
+    others: list[str],
+    rate: float | None,
+) -> Row:
+    """The ratio of a pair; `reason` tells why it does not count, `stopped` that the peer never finished."""
     rows, features = data["shape"]
-    at_least = peer.first is None and peer.limit is not None
+    stopped = peer.first is None and peer.limit is not None
     reason, excess = None, None
-    if ours.first is None or peer.median is None:
+    if ours.first is None or not peer.times:
         reason = "; ".join((ours if ours.first is None else peer).notes)
-    if ours.value is not None and peer.value is not None and case.check is not None:
-        excess = CHECKS[case.check].excess(ours.value, peer.value)
-        if excess > CHECKS[case.check].allowed:
-            reason = f"not comparable: {case.check} higher by {excess:.1e}"
-    ratio, best_ratio = ((theirs / mine if theirs and mine and ours.first is not None else None)
-                         for theirs, mine in ((peer.median, ours.median), (peer.least, ours.least)))
+    if case.check is not None and not stopped and reason is None:
+        if ours.value is None or peer.value is None:
+            reason = f"not comparable: {case.check} unknown"
+        else:
+            excess = CHECKS[case.check].excess(ours.value, peer.value)
+            if not excess <= CHECKS[case.check].allowed:
+                reason = f"not comparable: {case.check} higher by {excess:.1e}"
+    found = None if ours.first is None or not peer.times else ratio_of(peer.times, ours.times)
     share = None
     if rate is not None and ours.first is not None:
         # A symmetric product takes half the work of a general one.
         work = rows * features * (features + 1) + 2 * rows * features * data["classes"]
         share = work / ours.median / rate
-    return {"case": case.name, "size": f"{rows:,} × {features:,}", "about": data["about"], "call": call,
-            "ours": ours.label, "peer": peer.label, "seconds": ours.median, "spread": ours.spread,
-            "peer_seconds": peer.median, "peer_spread": peer.spread, "at_least": at_least, "ratio": ratio,
-            "best_ratio": best_ratio,
-            "target": target, "met": reason is None and ratio is not None and ratio >= target,
-            "reason": reason, "excess": excess, "product_share": share, "notes": others}
+    return {
+        "case": case.name,
+        "about": data["about"],
+        "size": f"{rows:,} × {features:,}",
+        "call": call,
+        "ours": ours.label,
+        "library": library,
+        "peer": peer.label,
+        "seconds": ours.median if ours.first is not None else None,
+        "times": ours.seconds,
+        "peer_seconds": peer.median,
+        "peer_times": peer.seconds,
+        "stopped": stopped,
+        "ratio": None if found is None else found.value,
+        "low": None if found is None else found.low,
+        "high": None if found is None else found.high,
+        "reason": reason,
+        "check": case.check,
+        "excess": excess,
+        "accuracy": ours.accuracy,
+        "peer_accuracy": peer.accuracy,
+        "growth": ours.growth,
+        "peer_growth": peer.growth,
+        "product_share": share,
+        "notes": others,
+    }

@@ -1,7 +1,7 @@
 """How time and memory grow with rows and features, ours beside the peer's, with the fitted exponents."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -9,46 +9,133 @@ from typing import Any
 
 from benchmarks import datasets
 from benchmarks.cases import PEER, ours, peer
+from benchmarks.contest import Row
 from benchmarks.datasets import Dataset
-from benchmarks.worker import BrokenError, Spec, TooSlowError, Workers
+from benchmarks.tiers import Plan
+from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker
+
+_QUICK = 0.2  # seconds; a shorter call is made twice more, and the shortest counts
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A model and its peer, and the sizes along which they are followed."""
+class Group:
+    """Models followed along the same sizes: one grows, the other stays at the middle of its range."""
 
     name: str
-    ours: Spec
-    peer: Spec
+    models: dict[str, tuple[Spec, Spec]]
     rows: tuple[int, ...]
     features: tuple[int, ...]
     data: Callable[[int, int], Dataset]
 
-    def sizes(self) -> dict[str, list[tuple[int, int]]]:
-        """Pairs of rows and features: one grows, the other stays at the middle of its range."""
-        middle = self.rows[len(self.rows) // 2], self.features[len(self.features) // 2]
-        return {"rows": [(n, middle[1]) for n in self.rows],
-                "features": [(middle[0], d) for d in self.features]}
+    def sizes(self) -> list[tuple[int, int]]:
+        n, d = self.rows[len(self.rows) // 2], self.features[len(self.features) // 2]
+        return list(
+            dict.fromkeys([*((count, d) for count in self.rows), *((n, count) for count in self.features)])
+        )
 
 
-def curves(quick: bool) -> list[Curve]:
-    """One curve for each solver; a tenth of the rows where it is to be quick."""
-    def rows(*counts: int) -> tuple[int, ...]:
-        return tuple(count // 10 for count in counts) if quick else counts
+def _pair(name: str, *, theirs: dict[str, Any] | None = None, **options: Any) -> tuple[Spec, Spec]:
+    return ours(name, **options), peer(name, **(options if theirs is None else theirs))
 
-    tall, few = rows(25_000, 50_000, 100_000, 200_000), rows(2_500, 5_000, 10_000, 20_000)
-    dense = partial(_dense, classes=2)
-    found = [Curve(name, ours(name), peer(name), tall, (25, 50, 100, 200), dense)
-             for name in ("LogisticRegression", "LinearDiscriminantAnalysis", "RidgeClassifier", "LinearSVC",
-                          "SGDClassifier")]
-    found.append(Curve("SVC", ours("SVC"), peer("SVC"), few, (10, 20, 40, 80), dense))
-    found.append(Curve("KNeighborsClassifier", ours("KNeighborsClassifier"),
-                       peer("KNeighborsClassifier", algorithm="brute"), few, (25, 50, 100, 200), dense))
+
+def groups(plan: Plan) -> list[Group]:
+    """One curve for each solver."""
+    passes = {"max_iter": 5, "tol": None, "random_state": 0}
+    hinge = {"loss": "hinge", "max_iter": 2000}
+    tall = {
+        "Perceptron, 5 passes": _pair("Perceptron", **passes),
+        "SGDClassifier, 5 passes": _pair("SGDClassifier", **passes),
+        "LogisticRegression": _pair("LogisticRegression"),
+        "LogisticRegression, L1": _pair(
+            "LogisticRegression", l1_ratio=1.0, theirs={"l1_ratio": 1.0, "solver": "liblinear"}
+        ),
+        "LinearDiscriminantAnalysis": _pair("LinearDiscriminantAnalysis"),
+        "QuadraticDiscriminantAnalysis": _pair("QuadraticDiscriminantAnalysis"),
+        "RidgeClassifier": _pair("RidgeClassifier"),
+        "LinearSVC, squared hinge": _pair("LinearSVC"),
+        "LinearSVC, hinge": _pair("LinearSVC", loss="hinge", theirs=hinge),
+    }
+    few = {
+        "SVC": _pair("SVC"),
+        "KNeighborsClassifier": _pair("KNeighborsClassifier", theirs={"algorithm": "brute", "n_jobs": -1}),
+    }
+    words = {"LogisticRegression, text": _pair("LogisticRegression"), "LinearSVC, text": _pair("LinearSVC")}
+    if plan.small:
+        return [
+            Group("tall", tall, (2_000, 8_000), (20, 80), _dense),
+            Group("few", few, (500, 2_000), (10, 40), _dense),
+        ]
+    more = plan.large
+    return [
+        Group(
+            "tall",
+            tall,
+            (25_000, 50_000, 100_000, 200_000) if more else (25_000, 50_000, 100_000),
+            (25, 50, 100, 200) if more else (25, 50, 100),
+            _dense,
+        ),
+        Group(
+            "few",
+            few,
+            (2_000, 4_000, 8_000, 16_000) if more else (2_000, 4_000, 8_000),
+            (10, 20, 40, 80) if more else (10, 20, 40),
+            _dense,
+        ),
+        Group("text", words, (10_000, 20_000, 40_000), (10_000, 20_000, 40_000), _text),
+    ]
+
+
+def _dense(rows: int, features: int) -> Dataset:
+    return datasets.dense(rows, features, 2, "float32")
+
+
+def _text(rows: int, features: int) -> Dataset:
+    return datasets.text_like(rows, features, 2, "zipf")
+
+
+def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
+    """One item for each size: every model on the same data."""
+    return [
+        (f"{group.name} {n:,} × {d:,}", partial(_points, group, n, d, plan.tier.budget))
+        for group in groups(plan)
+        for n, d in group.sizes()
+    ]
+
+
+def _points(group: Group, n: int, d: int, budget: float) -> list[Row]:
+    """Seconds and megabytes of a fit with its predictions, for each model and side."""
+    data = partial(group.data, n, d)
+    found = []
+    with closing(Worker(data)) as mine, closing(Worker(data)) as theirs:
+        for name, (own, other) in group.models.items():
+            for side, worker, spec in (("separatrix", mine, own), (PEER, theirs, other)):
+                seconds, megabytes = _one(worker, spec, budget)
+                found.append(
+                    {
+                        "case": name,
+                        "call": "growth",
+                        "group": group.name,
+                        "rows": n,
+                        "features": d,
+                        "side": side,
+                        "seconds": seconds,
+                        "megabytes": megabytes,
+                    }
+                )
     return found
 
 
-def _dense(rows: int, features: int, classes: int) -> Dataset:
-    return datasets.dense(rows, features, classes, "float32")
+def _one(worker: Worker, spec: Spec, budget: float) -> tuple[float | None, float | None]:
+    """Shortest seconds, and by how much the process grew beyond its data."""
+    try:
+        worker.seconds(spec, "warm up", budget)
+        times = [worker.seconds(spec, "fit + predict", budget)]
+        if times[0] < _QUICK:
+            times += [worker.seconds(spec, "fit + predict", budget) for _ in range(2)]
+        growth = worker.growth(spec)
+        return min(times), None if growth is None else max(growth / 1e6, 0.1)
+    except (TooSlowError, BrokenError):
+        return None, None
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float | None]) -> float | None:
@@ -61,31 +148,33 @@ def exponent(sizes: Sequence[int], values: Sequence[float | None]) -> float | No
     return sum((a - mean_x) * (b - mean_y) for a, b in pairs) / sum((a - mean_x) ** 2 for a in x)
 
 
-def measure(quick: bool, only: str, budget: float) -> list[dict[str, Any]]:
-    """One row for each curve, axis and side: sizes, seconds and megabytes of a fit and its predictions."""
-    results = []
-    for curve in curves(quick):
-        if only not in curve.name:
-            continue
-        for axis, sizes in curve.sizes().items():
-            along = [size[0 if axis == "rows" else 1] for size in sizes]
-            for label, spec in (("separatrix", curve.ours), (PEER, curve.peer)):
-                seconds, megabytes = zip(*(_one(spec, partial(curve.data, *size), budget) for size in sizes),
-                                         strict=True)
-                results.append({"case": curve.name, "axis": axis, "side": label, "sizes": along,
-                                "seconds": seconds, "exponent": exponent(along, seconds),
-                                "megabytes": megabytes, "memory_exponent": exponent(along, megabytes)})
-    return results
-
-
-def _one(spec: Spec, data: Callable[[], Dataset], budget: float) -> tuple[float | None, float | None]:
-    """Shortest seconds of two fits with predictions, and how much the process grew beyond its data."""
-    with closing(Workers()) as workers:
-        worker = workers.worker(spec, data)
-        try:
-            worker.seconds(spec, "warm up", budget)
-            before = worker.peak()
-            times = [worker.seconds(spec, "fit + predict", budget) for _ in range(2)]
-            return min(times), max((worker.peak() - before) / 1e6, 0.1)
-        except (TooSlowError, BrokenError):
-            return None, None
+def curves(points: Iterable[Row]) -> list[dict[str, Any]]:
+    """Points as curves: for each model, axis and side the sizes, values and exponents."""
+    by_model: dict[tuple[str, str], list[Row]] = {}
+    for point in points:
+        by_model.setdefault((point["case"], point["side"]), []).append(point)
+    found = []
+    for (case, side), of_model in by_model.items():
+        for axis, other in (("rows", "features"), ("features", "rows")):
+            # Along an axis the other stays at the value that most points share.
+            counts = [point[other] for point in of_model]
+            fixed = max(sorted(set(counts)), key=counts.count)
+            line = sorted(
+                (point for point in of_model if point[other] == fixed), key=lambda point: point[axis]
+            )
+            sizes = [point[axis] for point in line]
+            seconds, megabytes = [p["seconds"] for p in line], [p["megabytes"] for p in line]
+            found.append(
+                {
+                    "case": case,
+                    "side": side,
+                    "axis": axis,
+                    "sizes": sizes,
+                    "at": fixed,
+                    "seconds": seconds,
+                    "exponent": exponent(sizes, seconds),
+                    "megabytes": megabytes,
+                    "memory_exponent": exponent(sizes, megabytes),
+                }
+            )
+    return found

@@ -1,47 +1,102 @@
 """The loops whose instructions are counted: small fits and calls, each dominated by one hot loop."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import separatrix as sx
-from benchmarks import datasets
+from benchmarks import datasets, strings
 from benchmarks.datasets import Dataset
+from separatrix import kernels
 from separatrix.data.threads import at_most
+
+Loop = Callable[[], object]
 
 
 @cache
-def _dense(classes: int, dtype: str = "float64", rows: int = 2000) -> Dataset:
+def _dense(classes: int, dtype: str = "float64", rows: int = 800) -> Dataset:
     return datasets.dense(rows, 40, classes, dtype)
 
 
 @cache
-def _text(classes: int) -> Dataset:
-    return datasets.text_like(1500, 3000, classes, "zipf")
+def _text(classes: int, rows: int = 600) -> Dataset:
+    return datasets.text_like(rows, 1500, classes, "zipf", entries=30)
 
 
-def _fit(data: Callable[[], Dataset], name: str, **options: Any) -> Callable[[], object]:
+def _fit(data: Callable[[], Dataset], name: str, **options: Any) -> Loop:
     found, make = data(), partial(getattr(sx, name), **options)
+    return lambda: make().fit(found.X, found.y)
+
+
+def _predict(data: Callable[[], Dataset], name: str, **options: Any) -> Loop:
+    found = data()
+    model = getattr(sx, name)(**options).fit(found.X, found.y)
+    return lambda: model.predict(found.X)
+
+
+def _regress(data: Callable[[], Dataset], name: str, **options: Any) -> Loop:
+    found = datasets.last_feature(data)
+    assert found is not None
+    return lambda: getattr(sx, name)(**options).fit(found.X, found.y)
+
+
+def _gram(kernel: kernels.StringKernel, count: int) -> Loop:
+    texts = strings.texts(count, "acgt")
 
     def loop() -> None:
-        with at_most(1):
-            make().fit(found.X, found.y)
+        kernels._strings._known.clear()
+        kernels._strings._recent.cache_clear()
+        kernel(texts)
 
     return loop
 
 
-_PASSES = {"max_iter": 5, "tol": None, "random_state": 0}
+def _read() -> Loop:
+    from sklearn.datasets import dump_svmlight_file
 
-LOOPS: dict[str, Callable[[], Callable[[], object]]] = {
-    "perceptron dense": partial(_fit, partial(_dense, 2), "Perceptron", **_PASSES),
-    "perceptron sparse": partial(_fit, partial(_text, 2), "Perceptron", **_PASSES),
-    "perceptron joint": partial(_fit, partial(_dense, 5), "Perceptron", multiclass="joint", **_PASSES),
-    "sgd dense": partial(_fit, partial(_dense, 2), "SGDClassifier", **_PASSES),
-    "sgd sparse": partial(_fit, partial(_text, 2), "SGDClassifier", **_PASSES),
-    "logistic dense": partial(_fit, partial(_dense, 2), "LogisticRegression"),
-    "softmax dense float32": partial(_fit, partial(_dense, 5, "float32"), "LogisticRegression"),
-    "softmax sparse": partial(_fit, partial(_text, 5), "LogisticRegression"),
-    "logistic l1": partial(_fit, partial(_text, 2), "LogisticRegression", l1_ratio=1.0, C=5.0),
-    "discriminant": partial(_fit, partial(_dense, 5), "LinearDiscriminantAnalysis"),
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "text.svm"
+    dump_svmlight_file(_text(2).X, _text(2).y, str(path), zero_based=False)
+    return lambda: sx.read(path)
+
+
+_PASSES = {"max_iter": 5, "tol": None, "random_state": 0}
+_two, _five, _single = partial(_dense, 2), partial(_dense, 5), partial(_dense, 5, "float32")
+_few, _words, _short = partial(_dense, 3, rows=300), partial(_text, 2), partial(_text, 2, rows=200)
+
+LOOPS: dict[str, Callable[[], Loop]] = {
+    "perceptron dense": partial(_fit, _two, "Perceptron", **_PASSES),
+    "perceptron sparse": partial(_fit, _words, "Perceptron", **_PASSES),
+    "perceptron joint": partial(_fit, _five, "Perceptron", multiclass="joint", **_PASSES),
+    "sgd dense": partial(_fit, _two, "SGDClassifier", **_PASSES),
+    "sgd sparse": partial(_fit, _words, "SGDClassifier", loss="log_loss", **_PASSES),
+    "sweep dense": partial(_fit, _two, "LogisticRegression"),
+    "sweep softmax float32": partial(_fit, _single, "LogisticRegression"),
+    "softmax dual": partial(_fit, partial(_text, 5), "LogisticRegression"),
+    "coordinate sparse": partial(_fit, _words, "LogisticRegression", l1_ratio=1.0, C=2.0),
+    "coordinate dense": partial(_fit, _two, "LogisticRegression", l1_ratio=1.0, C=0.1),
+    "box dual": partial(_fit, _short, "LinearSVC"),
+    "box dual hinge": partial(_fit, _short, "LinearSVC", loss="hinge"),
+    "hinge dense": partial(_fit, partial(_dense, 2, rows=400), "LinearSVC", loss="hinge"),
+    "crammer singer": partial(_fit, partial(_text, 5, rows=200), "LinearSVC", multi_class="crammer_singer"),
+    "smo": partial(_fit, _few, "SVC", C=10.0),
+    "smo sparse": partial(_fit, _short, "SVC"),
+    "smo regression": partial(_regress, _few, "SVR"),
+    "kernel scores": partial(_predict, _few, "SVC"),
+    "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute", n_jobs=1),
+    "substrings": partial(_gram, kernels.Spectrum(4), 12),
+    "subsequences": partial(_gram, kernels.Subsequence(3, 0.5), 4),
+    "svmlight": _read,
+    "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }
 """By name, what prepares a loop and returns it."""
+
+
+def on_one_thread(loop: Loop) -> None:
+    with at_most(1):
+        loop()

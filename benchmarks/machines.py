@@ -1,135 +1,176 @@
-"""Case tables of the support vector machines, of nearest neighbours and of stochastic gradients."""
+"""Which support vector machines and nearest neighbours meet on which data."""
 
-from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from benchmarks import datasets
-from benchmarks.cases import INTELEX, PEER, has_intelex, ours, peer, sources
+from benchmarks import datasets, peers
+from benchmarks.cases import INTELEX, PEER, ours, peer
 from benchmarks.contest import Case
-from benchmarks.datasets import Dataset
+from benchmarks.sources import KNOWN, kernel_sources, sources
+from benchmarks.tiers import Plan
 from benchmarks.worker import Spec
 
 LIBSVM, LIBLINEAR, FAISS = "LIBSVM", "LIBLINEAR", "faiss"
 """Peers by the library that does their work; scikit-learn calls the first two."""
+OFFICIAL_SVM, OFFICIAL_LINEAR = "LIBSVM itself", "LIBLINEAR itself"
+"""The same libraries through their own Python modules."""
 
-_CACHE = 2000  # megabytes, for all
-
-
-def _kernel_sources(folder: Path | None, quick: bool) -> dict[str, Callable[[], Dataset | None]]:
-    every = 10 if quick else 1
-    real = partial(datasets.real, folder, every=every)
-    return {
-        "letter": partial(real, "letter", datasets.standardised),
-        "satimage": partial(real, "satimage", datasets.standardised),
-        "usps": partial(real, "usps"),
-        "a9a 15,000": partial(real, "a9a", most=15_000),
-        "cod_rna 20,000": partial(real, "cod_rna", datasets.standardised, most=20_000),
-        "covtype 20,000": partial(datasets.one_against_rest,
-                                  partial(real, "covtype", datasets.standardised, most=20_000), 1),
-        "fashion_mnist 10,000": partial(real, "fashion_mnist", datasets.bytes_to_unit, most=10_000),
-        "Gaussian 10,000 × 20, 2 classes": partial(datasets.dense, 10_000 // every, 20, 2, "float64"),
-        "Gaussian 5,000 × 50, 5 classes": partial(datasets.dense, 5_000 // every, 50, 5, "float32"),
-    }
+_USUAL = {"C": 10.0, "tol": 1e-3, "cache_size": 2000}
+_HELD_OUT = 1000  # rows: LIBSVM is slow to predict
 
 
-def _kernel_peers(name: str, **options: Any) -> dict[str, tuple[Spec, ...]]:
-    peers = {LIBSVM: (peer(name, **options),)}
-    if has_intelex():
-        peers[INTELEX] = (Spec("sklearnex.svm", name, options),)
-    return peers
+def _kernel_peers(name: str, official: bool, **options: Any) -> dict[str, tuple[Spec, ...]]:
+    found = {LIBSVM: (peer(name, **options),)}
+    if peers.has("scikit-learn-intelex"):
+        found[INTELEX] = (Spec("sklearnex.svm", name, options),)
+    if official and peers.has("libsvm-official"):
+        found[OFFICIAL_SVM] = tuple(
+            Spec("benchmarks.peers", f"Libsvm{name}", {**options, "threads": threads})
+            for threads in (1, None)
+        )
+    return found
 
 
-def _kernel_cases(folder: Path | None, quick: bool, target: float, suffix: str = "",
-                  **options: Any) -> list[Case]:
+def _kernel_cases(
+    plan: Plan, asked: float, suffix: str = "", official: bool = False, **changed: Any
+) -> list[Case]:
+    options = {**_USUAL, **changed}
     cases = []
-    for name, data in _kernel_sources(folder, quick).items():
-        peers = _kernel_peers("SVC", cache_size=_CACHE, **options)
-        cases.append(Case(f"{name}{suffix}", data, {"SVC": ours("SVC", cache_size=_CACHE, **options)}, peers,
-                          tuple(("SVC", label, target) for label in peers), check="dual objective"))
+    for source in kernel_sources(plan):
+        against = _kernel_peers("SVC", official, **options)
+        cases.append(
+            Case(
+                f"{source.name}{suffix}",
+                source.data,
+                {"SVC": ours("SVC", **options)},
+                against,
+                tuple(("SVC", label, asked) for label in against),
+                check="dual objective",
+                held_out=_HELD_OUT,
+            )
+        )
     return cases
 
 
-def svm_cases(folder: Path | None, quick: bool) -> list[Case]:
+def svm_cases(plan: Plan) -> list[Case]:
     """RBF machines at scikit-learn's width of the kernel, C = 10 and the usual tolerance."""
-    return _kernel_cases(folder, quick, 3.0, C=10.0, tol=1e-3)
+    return _kernel_cases(plan, 6.0, official=True)
 
 
-def hard_cases(folder: Path | None, quick: bool) -> list[Case]:
+def hard_cases(plan: Plan) -> list[Case]:
     """The same at C = 1000, and at a tight tolerance."""
-    return [*_kernel_cases(folder, quick, 1.0, ", C = 1000", C=1000.0, tol=1e-3),
-            *_kernel_cases(folder, quick, 1.0, ", tol 1e-6", C=10.0, tol=1e-6)]
+    return [
+        *_kernel_cases(plan, 1.0, ", C = 1000", C=1000.0),
+        *_kernel_cases(plan, 1.0, ", tol 1e-6", tol=1e-6),
+    ]
 
 
-def svm_prediction_cases(folder: Path | None, quick: bool) -> list[Case]:
+def svm_prediction_cases(plan: Plan) -> list[Case]:
     """Labels of test rows, or of the training rows where a set has no others."""
-    options = {"C": 10.0, "cache_size": _CACHE}
     cases = []
-    for name, data in _kernel_sources(folder, quick).items():
-        peers = _kernel_peers("SVC", **options)
-        cases.append(Case(name, data, {"SVC": ours("SVC", **options)}, peers,
-                          tuple(("SVC", label, 40.0 if label == LIBSVM else 4.0) for label in peers),
-                          calls=("predict",)))
+    for source in kernel_sources(plan):
+        against = _kernel_peers("SVC", False, **_USUAL)
+        cases.append(
+            Case(
+                source.name,
+                source.data,
+                {"SVC": ours("SVC", **_USUAL)},
+                against,
+                tuple(("SVC", label, 40.0 if label == LIBSVM else 4.0) for label in against),
+                calls=("predict",),
+                held_out=_HELD_OUT,
+            )
+        )
     return cases
 
 
-def svr_cases(folder: Path | None, quick: bool) -> list[Case]:
+def svr_cases(plan: Plan) -> list[Case]:
     """Regression on the standardised last feature, given the others."""
-    options = {"C": 10.0, "epsilon": 0.1, "cache_size": _CACHE}
+    options = {"C": 10.0, "epsilon": 0.1, "cache_size": 2000}
     cases = []
-    for name, data in _kernel_sources(folder, quick).items():
-        if name.startswith(("satimage", "cod_rna", "Gaussian 10,000")):
-            peers = _kernel_peers("SVR", **options)
-            cases.append(Case(name, partial(datasets.last_feature, data), {"SVR": ours("SVR", **options)},
-                              peers, tuple(("SVR", label, 3.0) for label in peers), check="regression dual"))
+    for source in kernel_sources(plan):
+        if source.name.startswith(("satimage", "cod_rna", "digits")) or source.name.endswith("20, 2 classes"):
+            against = _kernel_peers("SVR", True, **options)
+            cases.append(
+                Case(
+                    source.name,
+                    partial(datasets.last_feature, source.data),
+                    {"SVR": ours("SVR", **options)},
+                    against,
+                    tuple(("SVR", label, 6.0) for label in against),
+                    check="regression dual",
+                    held_out=_HELD_OUT,
+                )
+            )
     return cases
 
 
-def linear_cases(folder: Path | None, quick: bool) -> list[Case]:
+def linear_cases(plan: Plan) -> list[Case]:
     """Squared hinge with the penalised intercept, one class against the rest; hinge where data are tall."""
     cases = []
-    for source in sources(folder, quick):
-        for loss in ("squared_hinge", "hinge"):
+    for source in sources(plan):
+        tight = not plan.small and (source.name in KNOWN or "float64" in source.name)
+        for loss, tol in (
+            ("squared_hinge", None),
+            ("hinge", None),
+            *((("squared_hinge", 1e-6),) if tight else ()),
+        ):
             if loss == "hinge" and (source.sparse or source.classes > 2) and source.name != "a9a":
                 continue
-            options = {"loss": loss, "C": 1.0}
+            options = {"loss": loss, "C": 1.0, **({} if tol is None else {"tol": tol})}
             # scikit-learn chooses by shape; where a loss has both forms the faster of them counts.
             forms = ("auto",) if loss == "hinge" else (True, False)
-            peers = {LIBLINEAR: tuple(peer("LinearSVC", dual=dual, max_iter=2000, **options)
-                                      for dual in forms)}
-            cases.append(Case(f"{source.name}: {loss}", source.data,
-                              {loss: ours("LinearSVC", **options)}, peers,
-                              ((loss, LIBLINEAR, 1.5),), check=f"{loss} objective"))
+            against = {
+                LIBLINEAR: tuple(peer("LinearSVC", dual=dual, max_iter=2000, **options) for dual in forms)
+            }
+            if peers.has("liblinear-official") and tol is None:
+                against[OFFICIAL_LINEAR] = tuple(
+                    Spec("benchmarks.peers", "LiblinearSVC", {"dual": dual, **options})
+                    for dual in ((True,) if loss == "hinge" else (True, False))
+                )
+            asked = 50.0 if loss == "hinge" else 8.0 if tol is None else 1.0
+            cases.append(
+                Case(
+                    f"{source.name}: {loss}" + ("" if tol is None else f", tol {tol:g}"),
+                    source.data,
+                    {loss: ours("LinearSVC", **options)},
+                    against,
+                    tuple((loss, label, asked if label == LIBLINEAR else 1.0) for label in against),
+                    check=f"{loss} objective",
+                )
+            )
     return cases
 
 
-def neighbor_cases(folder: Path | None, quick: bool) -> list[Case]:
+def neighbor_cases(plan: Plan) -> list[Case]:
     """Five neighbours of test rows, or of the training rows where a set has no others."""
     name, options = "KNeighborsClassifier", {"n_neighbors": 5}
-    every = 10 if quick else 1
-    chosen = {"fashion_mnist": partial(datasets.real, folder, "fashion_mnist", datasets.bytes_to_unit, every),
-              "letter": partial(datasets.real, folder, "letter", datasets.standardised, every),
-              "Gaussian 20,000 × 50": partial(datasets.dense, 20_000 // every, 50, 5, "float32")}
+    rows = 20_000 // plan.tier.shrink
+    chosen = {f"Gaussian {rows:,} × 50": partial(datasets.dense, rows, 50, 5, "float32")}
+    chosen |= {
+        source.name: source.data
+        for source in (*sources(plan), *kernel_sources(plan))
+        if source.name in ("fashion_mnist", "letter", "digits") or (source.of_user and not source.sparse)
+    }
     cases = []
     for source, data in chosen.items():
-        peers = {f"{PEER} brute": (peer(name, algorithm="brute", n_jobs=-1, **options),)}
-        versus = [(name, f"{PEER} brute", 4.0)]
-        if find_spec("faiss") is not None:
-            peers[FAISS] = (Spec("benchmarks.peers", "FlatIndex", options),)
-            versus.append((name, FAISS, 2.0))
-        cases.append(Case(source, data, {name: ours(name, **options)}, peers, tuple(versus),
-                          calls=("predict",), check="training error of some"))
-    return cases
-
-
-def sgd_cases(folder: Path | None, quick: bool) -> list[Case]:
-    """Five passes of hinge and logistic loss in their given number, no stopping rule."""
-    cases = []
-    for source in sources(folder, quick):
-        for loss in ("hinge", "log_loss"):
-            options = {"loss": loss, "max_iter": 5, "tol": None, "random_state": 0}
-            cases.append(Case(f"{source.name}: {loss}", source.data, {loss: ours("SGDClassifier", **options)},
-                              {PEER: (peer("SGDClassifier", **options),)}, ((loss, PEER, 3.0),)))
+        brute = f"{PEER} brute"
+        against = {brute: (peer(name, algorithm="brute", n_jobs=-1, **options),)}
+        asked = {brute: 4.0, FAISS: 2.0, INTELEX: 1.0}
+        if peers.has("faiss-cpu"):
+            against[FAISS] = (Spec("benchmarks.peers", "FlatIndex", options),)
+        if peers.has("scikit-learn-intelex"):
+            against[INTELEX] = (Spec("sklearnex.neighbors", name, {"algorithm": "brute", **options}),)
+        cases.append(
+            Case(
+                source,
+                data,
+                {name: ours(name, **options)},
+                against,
+                tuple((name, label, asked[label]) for label in against),
+                calls=("predict",),
+                check="training error of some",
+                held_out=_HELD_OUT,
+            )
+        )
     return cases

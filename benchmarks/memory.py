@@ -1,11 +1,14 @@
-"""How much memory a fit takes on top of its input: no copy of float32 or float64 data."""
+"""How much memory a fit takes on top of its input, in fresh processes: no copy of float32 or float64 data."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from benchmarks.cases import PEER, PEERS
-from benchmarks.timing import run_python_for_json
+from benchmarks.contest import Row
+from benchmarks.tiers import Plan
+from benchmarks.timing import run_python
 
 _PROGRAM = """
 import json, resource, sys
@@ -17,7 +20,7 @@ options = json.loads(sys.argv[5])
 rng = np.random.default_rng(0)
 
 def block(count):
-    return rng.standard_normal((count, features)).astype(dtype)
+    return rng.standard_normal((count, features), dtype=np.float32).astype(dtype, copy=False)
 
 def peak():
     try:  # not ru_maxrss: on Linux a process starts with that of the one that started it
@@ -42,43 +45,68 @@ before = peak()
 {name}(**options).fit(X, y)
 print(json.dumps({{"input": X.nbytes, "growth": peak() - before}}))
 """
-_PERCEPTRON = {"max_iter": 3, "tol": None}
-_MEGABYTES = 200e6
-# Measured below, or not made for so many rows.
-_OTHERS = ("Perceptron", "SVC", "SVR", "KNeighborsClassifier")
-_COPIES = {"LogisticRegression": 1}  # iterative fits may pack their input once
+CLOSED = (
+    "RidgeClassifier",
+    "LeastSquaresClassifier",
+    "LinearDiscriminantAnalysis",
+    "QuadraticDiscriminantAnalysis",
+    "GaussianClassifier",
+)
+ITERATIVE = ("LogisticRegression", "LinearSVC", "SGDClassifier")
+_PASSES = {"max_iter": 3, "tol": None}
 
 
-def _growth(module: str, name: str, rows: int, dtype: str, layout: str,
-            options: Mapping[str, Any]) -> dict[str, Any]:
-    found = run_python_for_json(["-c", _PROGRAM.format(module=module, name=name), str(rows), "100", dtype,
-                                 layout, json.dumps(options)])
-    label = name if module == "separatrix" else f"{PEER} {name}"
-    return {"case": f"{rows:,} × 100 {dtype}, {layout} order", "model": label, **found,
-            "share": found["growth"] / found["input"], "target": None, "met": True}
+def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
+    """Each estimator on 1,000,000 rows, the perceptron in both layouts and precisions, a large machine."""
+    rows = 50_000 if plan.small else 1_000_000
+    size = f"{rows:,} × 100 float32"
+    found = [
+        (f"{size}: {name}", partial(_pair, f"{size}: {name}", name, rows, "float32", "C", {}, plan.large))
+        for name in (*CLOSED, *ITERATIVE)
+        if not plan.small or name in ("RidgeClassifier", *ITERATIVE)
+    ]
+    rows = 50_000 if plan.small else 500_000
+    for dtype in ("float32", "float64"):
+        for layout in ("C",) if plan.small else ("C", "F"):
+            case = f"{rows:,} × 100 {dtype}, {layout} order: Perceptron"
+            found.append((case, partial(_pair, case, "Perceptron", rows, dtype, layout, _PASSES, plan.large)))
+    if not plan.small:
+        case = "200,000 × 20 float32: SVC, cache_size 1,000"
+        options = {"cache_size": 1000, "max_time": 8.0}
+        found.append(
+            (case, partial(_pair, case, "SVC", 200_000, "float32", "C", options, False, features=20))
+        )
+    return found
 
 
-def measure(quick: bool, only: str = "") -> list[dict[str, Any]]:
-    """Growth of the peak resident memory during a fit, as bytes and as a share of the input.
+def _pair(
+    case: str,
+    name: str,
+    rows: int,
+    dtype: str,
+    layout: str,
+    options: Mapping[str, Any],
+    with_peer: bool,
+    features: int = 100,
+) -> list[Row]:
+    """Growth of the peak resident memory during a fit; the peer's beside it if asked for."""
 
-    Each new estimator on 1,000,000 rows beside its peer, against what is promised; the perceptron on both
-    layouts and precisions.
-    """
-    results = []
-    for name, (module, theirs) in PEERS.items():
-        if only not in name or name in _OTHERS:
-            continue
-        rows = 100_000 if quick else 1_000_000
-        ours = _growth("separatrix", name, rows, "float32", "C", {})
-        ours["target"] = _MEGABYTES + _COPIES.get(name, 0) * ours["input"]
-        ours["met"] = ours["growth"] < ours["target"]
-        results.append(ours)
-        if name == theirs:
-            results.append(_growth(module, theirs, rows, "float32", "C", {}))
-    if only in "Perceptron":
-        for dtype in ("float32", "float64"):
-            for layout in ("C", "F"):
-                for module in ("separatrix", PEERS["Perceptron"][0]):
-                    results.append(_growth(module, "Perceptron", 100_000 if quick else 500_000, dtype, layout,
-                                           _PERCEPTRON))
-    return results
+    def growth(module: str, of: str) -> dict[str, Any]:
+        program = _PROGRAM.format(module=module, name=of)
+        return json.loads(
+            run_python(["-c", program, str(rows), str(features), dtype, layout, json.dumps(options)])
+        )
+
+    found, (module, theirs) = growth("separatrix", name), PEERS[name]
+    beside = growth(module, theirs) if with_peer and name == theirs else None
+    return [
+        {
+            "case": case,
+            "call": "memory",
+            "ours": name,
+            "input": found["input"],
+            "growth": found["growth"],
+            "peer": f"{PEER} {theirs}" if beside else None,
+            "peer_growth": None if beside is None else beside["growth"],
+        }
+    ]

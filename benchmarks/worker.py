@@ -21,10 +21,12 @@ import numpy as np
 
 from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
-from benchmarks.machine import peak_memory
+from benchmarks.machine import forget_peak_memory, peak_memory
 
 _SHORTEST = 0.05  # seconds; a quicker call is repeated until it takes so long
-_BETWEEN_TURNS = 0.05  # seconds; idle BLAS threads of the last one stop spinning meanwhile
+_BETWEEN_TURNS = 0.02  # seconds; idle BLAS threads of the last one stop spinning meanwhile
+_FIRST_PASSES, _PASSES = 1, 4  # a pass is the difference of fits with so many
+_MOST_PASSES = 1024
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,15 @@ class Spec:
     module: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def variant(self) -> str:
+        """The solver, form or number of threads, by which specs of one library differ."""
+        if "threads" in self.options:
+            return f"{self.options['threads'] or 'all'}-threaded"
+        if self.options.get("dual") in (True, False):
+            return "dual" if self.options["dual"] else "primal"
+        return str(self.options.get("solver", ""))
 
     def make(self) -> Any:
         return getattr(importlib.import_module(self.module), self.name)(**self.options)
@@ -75,14 +86,18 @@ class Worker:
         return self._ask(None, "describe")
 
     def seconds(self, spec: Spec, call: str, limit: float) -> float:
-        """Seconds of one `call`: ``fit``, ``fit + predict``, or a method of the last fitted model."""
+        """Seconds of one `call`: ``fit``, ``fit + predict``, ``pass``, or a method of the last model."""
         self._ask(None, "prepare", spec)
         time.sleep(_BETWEEN_TURNS)
         return float(self._ask(limit, "seconds", spec, call))
 
-    def peak(self) -> float:
-        """Most bytes of memory that the process has had so far."""
-        return float(self._ask(None, "peak"))
+    def growth(self, spec: Spec) -> float | None:
+        """Bytes by which the process grew at most in fits of the model; None where that cannot be told."""
+        return self._ask(None, "growth", spec)
+
+    def accuracy(self, spec: Spec, rows: int, limit: float) -> float | None:
+        """Part of the held-out rows, at most so many, that are right; R² for a regression."""
+        return self._ask(limit, "accuracy", spec, rows)
 
     def check(self, spec: Spec, name: str) -> float:
         """What the model that was fitted last is worth, by one of `CHECKS`."""
@@ -119,12 +134,17 @@ class Worker:
         return answer
 
 
+_FITS = ("fit", "fit + predict", "warm up")
+
+
 class _Bench:
     """What the process holds: data, and of each kind the model that was fitted last."""
 
     def __init__(self, data: Dataset | None) -> None:
         self.data = data
         self.models: dict[str, Any] = {}
+        self.grown: dict[str, float] = {}
+        self.passes: dict[str, int] = {}  # of the longer fit, so many that a difference is above the noise
 
     def describe(self) -> dict[str, Any] | None:
         if self.data is None:
@@ -133,18 +153,65 @@ class _Bench:
         return {"shape": X.shape, "classes": len(np.unique(y)), "about": self.data.about}
 
     def prepare(self, spec: Spec) -> None:
-        """Import what the model needs: that is not what its calls take."""
-        spec.make()
+        """Import what the model needs, and bring data into its own form: that is not what its calls take."""
+        model = spec.make()
+        if hasattr(model, "prepare"):
+            model.prepare(self.data.X, self.data.y)
 
     def seconds(self, spec: Spec, call: str) -> float:
-        if not call.startswith(("fit", "warm")) and repr(spec) not in self.models:
+        if call not in (*_FITS, "pass") and repr(spec) not in self.models:
             self._do(spec, "fit")
         gc.collect()
-        first = self._clock(spec, call, 1)
+        before = peak_memory() if call != "warm up" and forget_peak_memory() else None
+        first = self._pass(spec) if call == "pass" else self._clock(spec, call, 1)
+        if before is not None and call in (*_FITS, "pass"):
+            self.grown[repr(spec)] = max(self.grown.get(repr(spec), 0.0), peak_memory() - before)
+        if call == "pass":
+            return first
         return first if first >= _SHORTEST else self._clock(spec, call, math.ceil(_SHORTEST / first))
 
-    def peak(self) -> float:
-        return peak_memory()
+    def growth(self, spec: Spec) -> float | None:
+        return self.grown.get(repr(spec))
+
+    def accuracy(self, spec: Spec, rows: int) -> float | None:
+        model = self.models.get(repr(spec))
+        if self.data.test is None or model is None:
+            return None
+        X, y = (part[:rows] for part in self.data.test)
+        found = model.predict(X)
+        if np.issubdtype(y.dtype, np.floating):
+            return 1.0 - float(np.mean((found - y) ** 2) / np.var(y))
+        return float(np.mean(found == y))
+
+    def _pass(self, spec: Spec) -> float:
+        """Seconds of one pass over the data: what a fit with more of them takes longer, for each.
+
+        The difference takes out what every fit does once: checks, label coding, the last count of errors.
+        """
+        passes = self.passes.get(repr(spec), _PASSES)
+        while True:
+            times, made = [], []
+            for count in (_FIRST_PASSES, passes):
+                model = Spec(spec.module, spec.name, {**spec.options, "max_iter": count}).make()
+                gc.collect()
+                start = time.perf_counter()
+                model.fit(self.data.X, self.data.y)
+                times.append(time.perf_counter() - start)
+                made.append(int(np.max(model.n_iter_)))
+            self.passes[repr(spec)] = passes
+            if passes == _PASSES:  # what is checked and compared has made the same passes on both sides
+                self.models[repr(spec)] = model
+            more = made[1] - made[0]
+            if more <= 0:
+                raise ValueError("the first pass was the last")
+            longer = times[1] - times[0]
+            if longer >= _SHORTEST:
+                return longer / more
+            if passes >= _MOST_PASSES or more < passes - _FIRST_PASSES:
+                if longer < _SHORTEST / 10:
+                    raise ValueError("passes are too short for the clock")
+                return longer / more
+            passes = min(4 * passes, _MOST_PASSES)
 
     def check(self, spec: Spec, name: str) -> float:
         return CHECKS[name].value(self.models[repr(spec)], self.data.X, self.data.y)
@@ -156,7 +223,7 @@ class _Bench:
         return (time.perf_counter() - start) / times
 
     def _do(self, spec: Spec, call: str) -> None:
-        if not call.startswith(("fit", "warm")):
+        if call not in _FITS:
             queries = self.data.X if self.data.queries is None else self.data.queries
             getattr(self.models[repr(spec)], call)(queries)
             return

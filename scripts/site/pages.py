@@ -38,7 +38,7 @@ GROUPS = {
         "command-line.md",
     ),
     "Reference": (),
-    "Development": ("architecture.md", "contributing.md", "changelog.md"),
+    "Development": ("benchmarks.md", "architecture.md", "contributing.md", "changelog.md"),
 }
 ELSEWHERE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 # Pages of the reference: their titles, and the modules of public names that they hold.

@@ -391,10 +391,23 @@ def test_plots_that_cannot_be(refused, run, iris, iris_model, data, tmp_path):
     assert not picture.exists()
 
 
-def test_bench_outside_of_a_checkout(refused, tmp_path, monkeypatch):
+def test_bench_without_its_sources(refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sx, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "e" / "__init__.py"))
     assert "make bench" in refused("bench")
+
+
+def test_bench_runs_the_sources_it_came_with(run, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "separatrix"
+    (package / "_bench" / "benchmarks").mkdir(parents=True)
+    (package / "_bench" / "benchmarks" / "families.py").touch()
+    (package / "_bench" / "benchmarks" / "__main__.py").write_text(
+        "import sys; open('ran', 'w').write(' '.join(sys.argv[1:]))"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sx, "__file__", str(package / "__init__.py"))
+    assert run("bench", "--", "--here", "svm", "--tier", "small").code == 0
+    assert (tmp_path / "ran").read_text() == "svm --tier small"
 
 
 def test_standard_input(run, iris, iris_model, monkeypatch):

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "rows.hpp"
+#include "csr_rows.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {

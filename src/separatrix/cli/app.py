@@ -457,14 +457,17 @@ def bench(
         ),
     ] = None,
 ) -> None:
-    """Run the benchmarks of a source checkout.
+    """Measure speed against the peers.
 
-    Speed against the peers, as ratios in one run.
+    Ratios in one run at an equal objective, to scikit-learn, scikit-learn-intelex, LIBSVM, LIBLINEAR, skglm
+    and faiss. The peers are installed into an environment of their own when first needed (--here: this
+    environment is used as it is). Small data take some minutes; separatrix bench -- --help tells the rest.
 
     \b
     Examples:
       separatrix bench
-      separatrix bench -- logistic --budget 60
+      separatrix bench -- --tier medium --data folder
+      separatrix bench -- --here logistic svm
     """
     with user_errors("interrupted"):
         from separatrix.cli.bench import run

@@ -21,7 +21,7 @@ COMMANDS = {
     "svm-scale": "Scale features to a range as LIBSVM's svm-scale does, and print the data.",
     "liblinear-train": "Train a linear model as LIBLINEAR's train does, with its flags and its model file.",
     "liblinear-predict": "Predict as LIBLINEAR's predict does, from its model files.",
-    "bench": "Run the benchmarks of a source checkout.",
+    "bench": "Measure speed against the peers.",
 }
 
 CODES = (

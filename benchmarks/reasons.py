@@ -1,0 +1,57 @@
+"""Why targets are missed, where that is known. A reason that was not measured says so with "presumably"."""
+
+UNKNOWN = "no reason is known; it is open work"
+
+REASONS = {
+    "perceptron-pass": {
+        "evenly": "presumably memory: words that are all equally frequent miss the caches at every entry, "
+        "on both sides alike",
+        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
+    },
+    "logistic-each": {
+        "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products "
+        "at the speed of BLAS; what we save in steps goes into the curvature",
+        "a9a": "LIBLINEAR's coordinate descent is at its best here: 14 ones in a row, and few passes",
+    },
+    "ridge": {
+        "Gaussian": "the work is one Gram matrix, which scikit-learn too forms at the speed of BLAS",
+        "text": "sparse data with few thousand features are solved through a dense Gram matrix",
+    },
+    "least-squares": {"": "the work is one Gram matrix, which the peer too forms at the speed of BLAS"},
+    "prediction": {"": "one product with the weights is all that either side does"},
+    "svm-each": {
+        "a9a": "sparse binary rows, many of them support vectors at the bound: presumably the kernel values, "
+        "nearly all of which both sides must compute",
+    },
+    "svm-predict-libsvm": {
+        "": "LIBSVM computes a kernel value once for all pairs of classes, as we do; two cores with AVX2 "
+        "bound what vector arithmetic can win",
+    },
+    "svm-predict-intelex": {
+        "": "intelex computes blocks of kernel values through its own matrix product, on all cores: what "
+        "is left to win is the exponential and memory"
+    },
+    "svm-tiny": {"": "most of the time goes into the checks of scikit-learn's interface, on both sides"},
+    "linear-svm-each": {
+        "a9a": "LIBLINEAR needs few passes here and proves nothing; ours ends with a certified gap",
+        "newsgroups": "word counts that are not scaled: long documents decide how many passes it takes, on "
+        "both sides",
+    },
+    "sgd-pass": {
+        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
+        "newsgroups": "as for text",
+        "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
+    },
+    "read-csv": {
+        "": "pyarrow parses blocks in several threads; ours reads one stream, so that a file may be larger "
+        "than the memory, and looks for missing and wrong values by row and column"
+    },
+}
+"""By target, then by part of a case's name; an empty part stands for all others."""
+
+
+def explanation(target: str, case: str) -> str:
+    """Why a target is missed on a case."""
+    reasons = REASONS.get(target, {})
+    named = [text for part, text in reasons.items() if part and part in case]
+    return named[0] if named else reasons.get("", UNKNOWN)
