@@ -65,7 +65,7 @@ def _read() -> Loop:
     return lambda: sx.read(path)
 
 
-_PASSES = {"max_iter": 5, "tol": None, "random_state": 0}
+_PASSES = {"max_iter": 40, "tol": None, "random_state": 0}
 _two, _five, _single = partial(_dense, 2), partial(_dense, 5), partial(_dense, 5, "float32")
 _few, _words, _short = partial(_dense, 3, rows=300), partial(_text, 2), partial(_text, 2, rows=200)
 
