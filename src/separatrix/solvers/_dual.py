@@ -161,6 +161,7 @@ class Work:
             tol=tol,
             most_steps=max_steps,
             row_bytes=row_bytes,
+            memory=self.matrix.memory,
         )
 
     def groups(self) -> list[slice]:

@@ -36,6 +36,8 @@ _POINTS_PER_ACTIVE = 6
 _SAMPLE = 5000
 #: Kernel entries of a product between two yields.
 _ENTRIES = 1 << 26
+#: Features from which a kernel value is dear.
+_DEAR = 100
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -121,7 +123,7 @@ class ActiveSet:
         work, solution = self.work, self.work.solution
         budget = work.matrix.cache_bytes / 2
         size = np.dtype(self.precision).itemsize * points.size**2
-        values = self._block(points) if size <= budget or work.matrix.native is None else None
+        values = self._block(points) if self._wants_block(size <= budget) else None
         state = work.state(
             self.precision,
             points=points,
@@ -213,6 +215,14 @@ class ActiveSet:
             pass
         work.matrix.entries += count * count
         return values
+
+    def _wants_block(self, fits: bool) -> bool:
+        """Return whether all kernel values of the active points are computed before any is asked for.
+
+        Threads compute them faster than the loop, which asks for half of them: that pays where they are dear.
+        """
+        matrix = self.work.matrix
+        return matrix.native is None or (fits and matrix.features_per_entry >= _DEAR)
 
     def _most(self) -> int:
         """Return how many points a block may have."""
