@@ -348,7 +348,11 @@ class _KernelPanels:
 class KernelPanelsFloat32(_KernelPanels): ...
 class KernelPanelsFloat64(_KernelPanels): ...
 
+class RowMemory:
+    def __init__(self) -> None: ...
+
 class _Smo:
+    keeps: bool
     steps: int
     entries: int
     violation: float
@@ -361,6 +365,7 @@ class _Smo:
         *,
         panels: _KernelPanels | None,
         matrix: NDArray[Any] | None,
+        given: NDArray[Any] | None,
         copies: int,
         middle: int,
         separate: bool,
@@ -372,6 +377,7 @@ class _Smo:
         tol: float,
         most_steps: int,
         row_bytes: float,
+        memory: RowMemory,
     ) -> None: ...
 
 class SmoFloat32(_Smo): ...

@@ -110,6 +110,7 @@ struct Smo {
     std::vector<Piece> slabs;
     T* place = nullptr;          // of the next row, while `places` are left in the last slab
     std::int64_t capacity, row_size, made = 0, places = 0;
+    bool keeps = false;
     std::atomic<bool> busy{false};
 
     explicit Smo(const SmoKernels<T>& of) : loops(of) {}
@@ -135,6 +136,8 @@ struct Smo {
         self.rows[static_cast<std::size_t>(oldest)] = nullptr;
         return row;
     }
+    // Out of steps, or told to keep its rows.
+    bool goes_on() const { return keeps || state.status == 2; }
     // Go on; E may have been changed in the meantime.
     void resume() {
         state.status = 0;
@@ -220,7 +223,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     nb::class_<S> smo(m, ("Smo" + suffix).c_str());
     smo.def(
         "__init__",
-        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, std::int64_t copies, std::int64_t middle,
+        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
            bool separate, const Array<const double>& signs, const Array<const double>& upper,
            const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
            std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory) {
@@ -234,8 +237,8 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             self->used.assign(static_cast<std::size_t>(points), 0);
             for (std::int64_t p = 0; p < points; ++p) self->diagonal.push_back(static_cast<T>(diag.data()[p]));
             if (matrix)
-                for (std::int64_t p = 0; p < points; ++p)
-                    self->rows[static_cast<std::size_t>(p)] = matrix->data() + p * matrix->stride(0);
+                for (std::int64_t k = 0; k < static_cast<std::int64_t>(matrix->shape(0)); ++k)
+                    self->rows[static_cast<std::size_t>(given ? given->data()[k] : k)] = matrix->data() + k * matrix->stride(0);
             self->row_size = (points + 15) / 16 * 16;
             const auto fitting = static_cast<std::int64_t>(row_bytes / static_cast<double>(self->row_size * static_cast<std::int64_t>(sizeof(T))));
             self->capacity = fitting < 3 ? 3 : fitting < points ? fitting : points;
@@ -265,7 +268,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.tol = tol;
             s.most_steps = most_steps;
         },
-        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
+        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
         "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
         "memory"_a);
     smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });
@@ -277,6 +280,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
                     [](S& self, std::int64_t most) { self.state.most_steps = most; self.resume(); });
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
                     [](S& self, double tol) { self.state.tol = tol; self.resume(); });
+    smo.def_rw("keeps", &S::keeps);
     // Works through the problems, for some seconds at most; several threads may share a list.
     m.def("run_smo", [](const std::vector<S*>& problems, double seconds) {
         nb::gil_scoped_release release;
@@ -285,7 +289,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             if (problem->busy.exchange(true)) continue;
             if (problem->state.status == 0 && seconds_now() < deadline) {
                 problem->loops.run(problem->state, deadline, seconds_now);
-                if (problem->state.status && problem->state.status != 2) problem->release();  // 2 may go on
+                if (problem->state.status && !problem->goes_on()) problem->release();
             }
             problem->busy = false;
         }
