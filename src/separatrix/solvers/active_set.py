@@ -21,6 +21,8 @@ from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
 _SHARE = 0.1
+#: Violation, in units of p, from which on a round leads to the tolerance.
+_NEARBY = 0.5
 #: Violation to which the sample is solved that gives the start, and the width of the margin within which
 #: the start lies between its bounds, in units of p.
 _START, _RAMP = 0.05, 0.01
@@ -159,7 +161,9 @@ class ActiveSet:
         work, solution, state = self.work, self.work.solution, self.state
         assert state is not None and state.points is not None
         points, before, entries = state.points, state.loop.steps, state.loop.entries
-        state.loop.tol = max(self.tol * 0.5, min(violation, self.scale) * _SHARE)
+        # Near the solution the active points are the right ones: what they need is done in one round.
+        share = _SHARE if violation > _NEARBY * self.scale else 0.0
+        state.loop.tol = max(self.tol * 0.5, min(violation, self.scale) * share)
         steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
         quota = _QUOTA * points.size
         state.loop.most_steps = int(before + min(limit, quota))
