@@ -278,9 +278,15 @@ class State:
     ) -> None:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = self.polished = self.newton_at = 0
+        self.refinements = self.polished = self.newton_at = self.exact_at = 0
+        self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
+
+    def drift(self) -> float:
+        """Return about how far steps have led E from what it stands for: each rounds it once, either way."""
+        steps = self.loop.steps - self.exact_at
+        return self.unit * float(np.ptp(self.E)) * float(np.sqrt(steps)) if steps else 0.0
 
     @property
     def status(self) -> str:

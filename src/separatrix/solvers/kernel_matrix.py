@@ -62,7 +62,7 @@ class Packing(NamedTuple):
     @property
     def sparse(self) -> bool:
         """Whether the loops skip zeros."""
-        return self.share < _SPARSE
+        return bool(self.share < _SPARSE)
 
 
 def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:

@@ -202,8 +202,9 @@ class SequentialMinimal:
         """Return whether a solution needs more steps once its gradient is computed in double."""
         if work.solution.status not in ("converged", "nonconvex"):
             return False
-        if precision == "float32" and work.error(precision) > _TRUST * self.tol:
+        if precision == "float32" and work.error(precision) + state.drift() > _TRUST * self.tol:
             work.recompute("float64")
+            state.exact_at = state.loop.steps
             _, violation = work.scores()
             work.read(work.alpha, work.E, violation)
             if violation > self.tol:
