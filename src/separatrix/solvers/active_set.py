@@ -159,7 +159,8 @@ class ActiveSet:
     def _solve(self, violation: float, seconds: float) -> Iterator[None]:
         """Solve the problem in the active points, and take the solution over."""
         work, solution, state = self.work, self.work.solution, self.state
-        assert state is not None and state.points is not None
+        assert state is not None
+        assert state.points is not None
         points, before, entries = state.points, state.loop.steps, state.loop.entries
         # Near the solution the active points are the right ones: what they need is done in one round.
         share = _SHARE if violation > _NEARBY * self.scale else 0.0
