@@ -18,8 +18,9 @@ from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
 from separatrix.solvers import _newton, smo
+from separatrix.solvers._dual import DualSolution, Work
 from separatrix.solvers._loop import Below, run
-from separatrix.solvers.active_set import at_bounds
+from separatrix.solvers.active_set import ActiveSet, at_bounds
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualProblem, SequentialMinimal
 
@@ -208,6 +209,74 @@ def test_layouts_and_threads_do_not_matter(direct):
         check(RBF(0.5), X, problem, solution, 1e-4)
     for other in found[2:]:
         assert_allclose(other, found[0], atol=0.2)
+
+
+def loop_on(work, memory=None, tol=1e-3, **settings):
+    """One loop over all points in single precision, from zero; return its state once it has converged."""
+    work.alpha[:], work.E[:] = 0.0, work.linear
+    state = work.state("float32", tol=tol, max_steps=-1, row_bytes=1e8, **settings)
+    if memory is not None:
+        again = {**state.kept, "memory": memory}
+        state.loop = _hot.SmoFloat32(alpha=state.alpha, E=state.E, **again)
+    _hot.run_smo([state.loop], 60.0)
+    assert state.status == "converged"
+    return state
+
+
+def work_of(X, problem):
+    matrix = KernelMatrix(RBF(0.5), view_of(X), cache_bytes=1e8)
+    return Work(matrix, problem, DualSolution(problem.start.copy(), problem.linear.copy()))
+
+
+@pytest.mark.parametrize("name", ["C=100", "regression", "weights"])
+def test_rows_given_and_rows_asked_for_are_alike(name):
+    """Some rows computed before, all, or none: the same steps to the bit."""
+    work, everyone, found = work_of(X, PROBLEMS[name]), np.arange(X.shape[0]), []
+    values = work.matrix.block(everyone, everyone, "float32")
+    for some in (None, everyone[::3].copy(), everyone):
+        rows = {} if some is None else {"values": values[some].copy(), "given": some}
+        state = loop_on(work, points=everyone, **rows)
+        found.append((state.alpha.copy(), state.loop.steps))
+    for alpha, steps in found[1:]:
+        assert_array_equal(alpha, found[0][0])
+        assert steps == found[0][1] > 0
+
+
+def test_row_memory_is_handed_on():
+    """A problem that finds the rows of another in its memory is solved as if there were none."""
+    memory, found = _hot.RowMemory(), []
+    for shared in (None, memory, memory):
+        for n, C in ((120, 100.0), (80, 10.0), (300, 1.0)):
+            samples, signs = two_classes(n, seed=n)
+            state = loop_on(work_of(samples, classification(signs, C)), shared)
+            found.append(state.alpha.copy())
+    for k in range(3):
+        assert_array_equal(found[3 + k], found[k])
+        assert_array_equal(found[6 + k], found[k])
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_steps_in_single_precision_drift_no_further_than_said(C):
+    samples, signs = two_classes(400, seed=5)
+    work = work_of(samples, classification(signs, C))
+    state = loop_on(work, tol=1e-5)
+    exact = work.linear + np.asarray(RBF(0.5)(samples)) @ (signs * state.alpha)
+    error = np.abs(state.E - exact).max()
+    assert 0 < error <= 4 * (state.drift() + work.error("float32"))
+    state.exact_at = state.loop.steps
+    assert state.drift() == 0.0
+
+
+def test_the_same_points_go_on_near_the_solution(monkeypatch):
+    """Rounds that need no other points keep their kernel rows, and the solution is the same optimum."""
+    samples, signs = two_classes(600, seed=1)
+    problem, made = classification(signs, 10.0), []
+    renew = ActiveSet._renew
+    monkeypatch.setattr(ActiveSet, "_renew", lambda self, *of: (made.append(of[0].size), renew(self, *of)))
+    solver, outcome = solve(RBF(0.5), samples, problem, precision="float32", tol=1e-7, direct=20, active=200)
+    value = check(RBF(0.5), samples, problem, solver.solutions[0], 1e-7)
+    assert value == pytest.approx(by_quadratic_programming(RBF(0.5), samples, problem), rel=1e-6)
+    assert 0 < len(made) < outcome.iterations
 
 
 def test_little_memory():

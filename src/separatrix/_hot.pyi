@@ -391,7 +391,11 @@ def pair_scores(
 ) -> None: ...
 def pair_votes(scores: NDArray[Any], classes: int, to: NDArray[Any], /) -> None: ...
 
+class RowMemory:
+    def __init__(self) -> None: ...
+
 class _Smo:
+    keeps: bool
     steps: int
     entries: int
     violation: float
@@ -404,6 +408,7 @@ class _Smo:
         *,
         panels: _KernelPanels | None,
         matrix: NDArray[Any] | None,
+        given: NDArray[Any] | None,
         copies: int,
         middle: int,
         separate: bool,
@@ -415,6 +420,7 @@ class _Smo:
         tol: float,
         most_steps: int,
         row_bytes: float,
+        memory: RowMemory,
     ) -> None: ...
 
 class SmoFloat32(_Smo): ...

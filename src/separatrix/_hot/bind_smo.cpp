@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
@@ -17,6 +18,7 @@
 
 #include "bindings.hpp"
 #include "kernels.hpp"
+#include "row_memory.hpp"
 #include "smo_state.hpp"
 
 namespace nb = nanobind;
@@ -43,16 +45,6 @@ const SmoKernels<T>& kernels() {
     if constexpr (std::is_same_v<T, float>) return set().single_precision;
     else return set().double_precision;
 }
-
-template <class T>
-struct Aligned {
-    T* data;
-    explicit Aligned(std::int64_t count)
-        : data(static_cast<T*>(::operator new(sizeof(T) * static_cast<std::size_t>(count ? count : 1), std::align_val_t(64)))) {}
-    Aligned(const Aligned&) = delete;
-    Aligned& operator=(const Aligned&) = delete;
-    ~Aligned() { ::operator delete(data, std::align_val_t(64)); }
-};
 
 // Panels with their memory. The loops are those chosen when they were made: the width belongs to them.
 template <class T>
@@ -111,23 +103,29 @@ template <class T>
 struct Smo {
     const SmoKernels<T>& loops;
     SmoState<T> state{};
-    std::vector<float> up, low;
-    std::vector<T> diagonal;
+    std::vector<T> F, up, low, diagonal;
     std::vector<T*> rows;
     std::vector<std::int64_t> used;
-    std::vector<std::unique_ptr<Aligned<T>>> memory;
-    std::int64_t capacity, row_size, next = 0;
+    std::shared_ptr<RowMemory> memory;
+    std::vector<Piece> slabs;
+    T* place = nullptr;          // of the next row, while `places` are left in the last slab
+    std::int64_t capacity, row_size, made = 0, places = 0;
+    bool keeps = false;
     std::atomic<bool> busy{false};
 
     explicit Smo(const SmoKernels<T>& of) : loops(of) {}
+    ~Smo() { give_back(); }
 
     // Memory for one more row: new, or that of the row that was not used for the longest time.
     static T* fresh(SmoState<T>& s, std::int64_t) {
         Smo& self = *static_cast<Smo*>(s.owner);
-        constexpr std::int64_t CHUNK = 8;
-        if (self.next < self.capacity) {
-            if (self.next % CHUNK == 0) self.memory.push_back(std::make_unique<Aligned<T>>(CHUNK * self.row_size));
-            return self.memory.back()->data + self.next++ % CHUNK * self.row_size;
+        if (self.made < self.capacity) {
+            if (self.places == 0) self.add_slab();
+            T* row = self.place;
+            self.place += self.row_size;
+            --self.places;
+            ++self.made;
+            return row;
         }
         std::int64_t oldest = -1;
         for (std::int64_t p = 0; p < s.points; ++p)
@@ -138,10 +136,29 @@ struct Smo {
         self.rows[static_cast<std::size_t>(oldest)] = nullptr;
         return row;
     }
+    // Out of steps, or told to keep its rows.
+    bool goes_on() const { return keeps || state.status == 2; }
+    // Go on; E may have been changed in the meantime.
+    void resume() {
+        state.status = 0;
+        state.loaded = false;
+    }
+    // As much as is needed at most, but little at a time: what is never used is then never touched.
+    void add_slab() {
+        const auto row = static_cast<std::size_t>(row_size) * sizeof(T), all = static_cast<std::size_t>(capacity) * row;
+        const std::size_t bytes = all < HUGE_PAGE ? all : row > HUGE_PAGE / 2 ? row : HUGE_PAGE;
+        slabs.push_back(memory->take(bytes));
+        place = static_cast<T*>(slabs.back().data);
+        places = static_cast<std::int64_t>(slabs.back().bytes / row);
+    }
+    void give_back() {
+        for (const Piece& slab : slabs) memory->give(slab);
+        slabs.clear();
+    }
     void release() {
         if (!state.panels) return;
-        memory.clear();
-        next = 0;
+        give_back();
+        made = places = 0;
         std::fill(rows.begin(), rows.end(), nullptr);
     }
 };
@@ -206,20 +223,22 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     nb::class_<S> smo(m, ("Smo" + suffix).c_str());
     smo.def(
         "__init__",
-        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, std::int64_t copies, std::int64_t middle,
+        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
            bool separate, const Array<const double>& signs, const Array<const double>& upper,
            const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
-           std::int64_t most_steps, double row_bytes) {
+           std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory) {
             new (self) S(source ? source->loops : kernels<T>());
+            self->memory = memory;
             const auto points = static_cast<std::int64_t>(diag.shape(0)), variables = points * copies;
+            self->F.resize(static_cast<std::size_t>(variables));
             self->up.resize(static_cast<std::size_t>(variables));
             self->low.resize(static_cast<std::size_t>(variables));
             self->rows.assign(static_cast<std::size_t>(points), nullptr);
             self->used.assign(static_cast<std::size_t>(points), 0);
             for (std::int64_t p = 0; p < points; ++p) self->diagonal.push_back(static_cast<T>(diag.data()[p]));
             if (matrix)
-                for (std::int64_t p = 0; p < points; ++p)
-                    self->rows[static_cast<std::size_t>(p)] = matrix->data() + p * matrix->stride(0);
+                for (std::int64_t k = 0; k < static_cast<std::int64_t>(matrix->shape(0)); ++k)
+                    self->rows[static_cast<std::size_t>(given ? given->data()[k] : k)] = matrix->data() + k * matrix->stride(0);
             self->row_size = (points + 15) / 16 * 16;
             const auto fitting = static_cast<std::int64_t>(row_bytes / static_cast<double>(self->row_size * static_cast<std::int64_t>(sizeof(T))));
             self->capacity = fitting < 3 ? 3 : fitting < points ? fitting : points;
@@ -235,6 +254,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.diag = diag.data();
             s.alpha = alpha.data();
             s.E = E.data();
+            s.F = self->F.data();
             s.up = self->up.data();
             s.low = self->low.data();
             s.diagonal = self->diagonal.data();
@@ -248,17 +268,19 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.tol = tol;
             s.most_steps = most_steps;
         },
-        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
-        "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a);
+        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
+        "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
+        "memory"_a);
     smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });
     smo.def_prop_ro("entries", [](const S& self) { return self.state.entries; });
     smo.def_prop_ro("violation", [](const S& self) { return self.state.violation; });
     smo.def_prop_ro("worst_curvature", [](const S& self) { return self.state.worst_curvature; });
     smo.def_prop_ro("status", [](const S& self) { return self.state.status; });
     smo.def_prop_rw("most_steps", [](const S& self) { return self.state.most_steps; },
-                    [](S& self, std::int64_t most) { self.state.most_steps = most; self.state.status = 0; });
+                    [](S& self, std::int64_t most) { self.state.most_steps = most; self.resume(); });
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
-                    [](S& self, double tol) { self.state.tol = tol; self.state.status = 0; });
+                    [](S& self, double tol) { self.state.tol = tol; self.resume(); });
+    smo.def_rw("keeps", &S::keeps);
     // Works through the problems, for some seconds at most; several threads may share a list.
     m.def("run_smo", [](const std::vector<S*>& problems, double seconds) {
         nb::gil_scoped_release release;
@@ -267,7 +289,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             if (problem->busy.exchange(true)) continue;
             if (problem->state.status == 0 && seconds_now() < deadline) {
                 problem->loops.run(problem->state, deadline, seconds_now);
-                if (problem->state.status && problem->state.status != 2) problem->release();  // 2 may go on
+                if (problem->state.status && !problem->goes_on()) problem->release();
             }
             problem->busy = false;
         }
@@ -277,6 +299,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
 }  // namespace
 
 void separatrix::bind_smo(nb::module_& m) {
+    nb::class_<RowMemory>(m, "RowMemory").def(nb::init<>());
     bind_precision<float>(m, "Float32");
     bind_precision<double>(m, "Float64");
 }

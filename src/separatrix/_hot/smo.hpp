@@ -3,7 +3,10 @@
 // With E = s (Qa + p), a step takes i = argmin E among the variables whose s a may grow, and among those
 // whose s a may fall the j with the largest decrease (E_j − E_i)² / 2c, c = K_ii + K_jj − 2 K_ij. It moves
 // s_i a_i up and s_j a_j down by (E_j − E_i)/c, as far as the box allows; E changes by that times K_i − K_j.
-// Solved when max E (may fall) − min E (may grow) ≤ tol. E is kept in double, kernel rows in T.
+// Solved when max E (may fall) − min E (may grow) ≤ tol.
+//
+// Steps work on F = E − shift in the precision T of the kernel rows: with the shift near the threshold F is
+// small, and so are its rounding errors, where it decides. Whoever needs more computes E anew.
 #pragma once
 
 #include <cstdint>
@@ -16,110 +19,117 @@ namespace {
 
 constexpr double INFINITE = __builtin_inf();
 
-// Numbers of another type, as many as a register of T holds.
-template <class T, class From>
-inline Values<T> load_as(const From* from) {
-    typedef From Loaded __attribute__((vector_size(Register<T>::COUNT * sizeof(From))));
-    Loaded loaded;
-    __builtin_memcpy(&loaded, from, sizeof(loaded));
-    return __builtin_convertvector(loaded, Values<T>);
-}
-
-// Differences in double, rounded to T.
-template <class T>
-inline Values<T> minus(const double* from, double less) {
-    typedef double Wide __attribute__((vector_size(Register<T>::COUNT * sizeof(double))));
-    Wide wide;
-    __builtin_memcpy(&wide, from, sizeof(wide));
-    return __builtin_convertvector(wide - less, Values<T>);
-}
-
 // The next i and the violation, of one group of variables.
 struct Extremes {
     double least = INFINITE, most = -INFINITE;
     std::int64_t index = -1;
-
-    void take(double low_value, std::int64_t i) {
-        if (low_value < least) least = low_value, index = i;
-    }
 };
 
-// E += delta (K_i − K_j) over the variables begin … end − 1, and their extremes afterwards.
+// Registers between two looks at which variable is the least: only blocks are remembered on the way.
+constexpr int BLOCK_REGISTERS = 8;
+
+// F += delta (K_i − K_j) over the variables begin … end − 1, and their extremes afterwards.
 template <class T, bool UPDATE>
-inline void update(SmoState<T>& s, std::int64_t begin, std::int64_t end, const T* Ki, const T* Kj, double delta,
-                   Extremes& found) {
-    using R = Register<double>;
-    double* E = s.E;
-    auto least = R::all(INFINITE), most = R::all(-INFINITE);
-    typename R::Integers where{}, position{}, step{};
-    for (int l = 0; l < R::COUNT; ++l) position[l] = begin + l, step[l] = R::COUNT;
-    std::int64_t v = begin;
-    for (; v + R::COUNT <= end; v += R::COUNT) {
-        auto e = R::load(E + v);
-        if constexpr (UPDATE) {
-            e += delta * (load_as<double>(Ki + (v - begin)) - load_as<double>(Kj + (v - begin)));
-            R::store(E + v, e);
+inline void update(SmoState<T>& s, std::int64_t begin, std::int64_t end, const T* Ki, const T* Kj, T delta, Extremes& found) {
+    using R = Register<T>;
+    constexpr std::int64_t BLOCK = BLOCK_REGISTERS * R::COUNT;
+    T* const F = s.F + begin;
+    const T *const up = s.up + begin, *const low = s.low + begin;
+    const std::int64_t n = end - begin;
+    auto least = R::all(T(INFINITE)), most = R::all(T(-INFINITE));
+    typename R::Integers where{}, number{};
+    std::int64_t v = 0;
+    for (; v + BLOCK <= n; v += BLOCK) {
+        auto lowest = R::all(T(INFINITE));
+#pragma GCC unroll 8
+        for (int k = 0; k < BLOCK_REGISTERS; ++k) {
+            const std::int64_t at = v + k * R::COUNT;
+            auto f = R::load(F + at);
+            if constexpr (UPDATE) {
+                f += delta * (R::load(Ki + at) - R::load(Kj + at));
+                R::store(F + at, f);
+            }
+            const auto may_grow = f + R::load(up + at), may_fall = f + R::load(low + at);
+            lowest = may_grow < lowest ? may_grow : lowest;
+            most = may_fall > most ? may_fall : most;
         }
-        const auto may_grow = e + load_as<double>(s.up + v), may_fall = e + load_as<double>(s.low + v);
-        const auto better = may_grow < least;
-        least = better ? may_grow : least;
-        where = better ? position : where;
-        most = may_fall > most ? may_fall : most;
-        position += step;
+        const auto better = lowest < least;
+        least = better ? lowest : least;
+        where = better ? number : where;
+        number += 1;
     }
-    // Of equal values the first variable: lanes hold the first of their own.
-    double lowest = INFINITE;
+    // Of equal values the first variable: lanes hold the first block of their own.
+    T value = T(INFINITE);
     std::int64_t first = -1;
     for (int l = 0; l < R::COUNT; ++l) {
-        if (least[l] < lowest || (least[l] == lowest && first >= 0 && where[l] < first)) lowest = least[l], first = where[l];
-        if (most[l] > found.most) found.most = most[l];
+        if (least[l] < value || (least[l] == value && first >= 0 && where[l] < first)) value = least[l], first = where[l];
+        if (static_cast<double>(most[l]) > found.most) found.most = static_cast<double>(most[l]);
     }
-    if (first >= 0) found.take(lowest, first);
-    for (; v < end; ++v) {
-        if constexpr (UPDATE) E[v] += delta * (static_cast<double>(Ki[v - begin]) - static_cast<double>(Kj[v - begin]));
-        found.take(E[v] + static_cast<double>(s.up[v]), v);
-        if (E[v] + static_cast<double>(s.low[v]) > found.most) found.most = E[v] + static_cast<double>(s.low[v]);
+    if (first >= 0 && static_cast<double>(value) < found.least) {
+        found.least = static_cast<double>(value);
+        for (found.index = first * BLOCK; F[found.index] + up[found.index] != value;) ++found.index;
+        found.index += begin;
+    }
+    for (; v < n; ++v) {
+        if constexpr (UPDATE) F[v] += delta * (Ki[v] - Kj[v]);
+        const auto may_grow = static_cast<double>(F[v] + up[v]), may_fall = static_cast<double>(F[v] + low[v]);
+        if (may_grow < found.least) found.least = may_grow, found.index = begin + v;
+        if (may_fall > found.most) found.most = may_fall;
     }
 }
 
 template <class T>
 constexpr T LEAST_CURVATURE = sizeof(T) == 4 ? T(1e-7) : T(1e-12);
 
-// The partner of i among begin … end − 1 that decreases the objective most: gain (E_j − E_i)² / c.
+// The best partner so far: gain b²/c, with b = F_j − F_i in units of the violation.
 template <class T>
-inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, const T* Ki, double Ei, T diag,
-                    T& gain, std::int64_t& j) {
-    using R = Register<T>;
-    constexpr int COUNT = R::COUNT;
-    const std::int64_t offset = begin % s.points;
-    const T* diagonal = s.diagonal + offset;
-    const T tau = LEAST_CURVATURE<T> * diag;
-    auto best = R::all(0);
-    typename R::Integers where{}, position{}, step{};
-    for (int l = 0; l < COUNT; ++l) position[l] = static_cast<Bits<T>>(l), step[l] = COUNT;
-    std::int64_t v = begin;
-    for (; v + COUNT <= end; v += COUNT) {
-        auto b = minus<T>(s.E + v, Ei);
-        b += load_as<T>(s.low + v);
-        b = b > R::all(0) ? b : R::all(0);
-        auto c = (R::load(diagonal + (v - begin)) + diag) - T(2) * R::load(Ki + (v - begin));
-        c = c > R::all(tau) ? c : R::all(tau);
-        const auto value = b * b / c;
-        const auto better = value > best;
-        best = better ? value : best;
-        where = better ? position : where;
-        position += step;
+struct Partner {
+    T square = 0, curvature = 1;
+    std::int64_t index = -1;
+
+    // Fractions are compared without a division, which takes longer than all else.
+    void take(T b2, T c, std::int64_t j) {
+        const T mine = b2 * curvature, best = square * c;
+        if (mine > best || (mine == best && index >= 0 && j < index)) square = b2, curvature = c, index = j;
     }
-    T top = 0;
-    std::int64_t first = -1;
-    for (int l = 0; l < COUNT; ++l)
-        if (best[l] > top || (best[l] == top && first >= 0 && where[l] < first)) top = best[l], first = where[l];
-    if (first >= 0 && top > gain) gain = top, j = begin + first;
-    for (; v < end; ++v) {
-        const T b = static_cast<T>(s.E[v] - Ei) + static_cast<T>(s.low[v]);
-        T c = (diagonal[v - begin] + diag) - T(2) * Ki[v - begin];
+};
+
+// The partner of i among begin … end − 1 that decreases the objective most.
+template <class T>
+inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, const T* Ki, T Fi, T unit, T diag,
+                    Partner<T>& found) {
+    using R = Register<T>;
+    const T *const F = s.F + begin, *const low = s.low + begin, *const diagonal = s.diagonal + begin % s.points;
+    const T tau = LEAST_CURVATURE<T> * diag;
+    const std::int64_t n = end - begin;
+    // Two of each, for one comparison waits for the one before.
+    Values<T> square[2] = {R::all(0), R::all(0)}, curvature[2] = {R::all(1), R::all(1)};
+    typename R::Integers where[2] = {}, number{};
+    std::int64_t v = 0;
+    for (; v + 2 * R::COUNT <= n; v += 2 * R::COUNT) {
+#pragma GCC unroll 2
+        for (int k = 0; k < 2; ++k) {
+            const std::int64_t at = v + k * R::COUNT;
+            auto b = (R::load(F + at) - Fi) * unit + R::load(low + at);
+            b = b > R::all(0) ? b : R::all(0);
+            auto c = (R::load(diagonal + at) + diag) - T(2) * R::load(Ki + at);
+            c = c > R::all(tau) ? c : R::all(tau);
+            const auto b2 = b * b;
+            const auto better = b2 * curvature[k] > square[k] * c;
+            square[k] = better ? b2 : square[k];
+            curvature[k] = better ? c : curvature[k];
+            where[k] = better ? number : where[k];
+        }
+        number += 1;
+    }
+    for (int k = 0; k < 2; ++k)
+        for (int l = 0; l < R::COUNT; ++l)
+            if (square[k][l] > 0) found.take(square[k][l], curvature[k][l], begin + (2 * where[k][l] + k) * R::COUNT + l);
+    for (; v < n; ++v) {
+        const T b = (F[v] - Fi) * unit + low[v];
+        T c = (diagonal[v] + diag) - T(2) * Ki[v];
         c = c > tau ? c : tau;
-        if (b > 0 && b * b / c > gain) gain = b * b / c, j = v;
+        if (b > 0) found.take(b * b, c, begin + v);
     }
 }
 
@@ -133,8 +143,8 @@ void find_violators(SmoState<T>& s) {
     int count = 0;
     double bar = 0;
     for (std::int64_t v = 0; v < s.points * s.copies; ++v) {
-        const double grow = s.middle - s.E[v] - static_cast<double>(s.up[v]);
-        const double fall = s.E[v] - s.middle + static_cast<double>(s.low[v]);
+        const double grow = s.middle - static_cast<double>(s.F[v] + s.up[v]);
+        const double fall = static_cast<double>(s.F[v] + s.low[v]) - s.middle;
         const double score = grow > fall ? grow : fall;
         if (!(score > bar) || s.rows[v % s.points]) continue;
         int k = count < SmoState<T>::QUEUE ? count++ : SmoState<T>::QUEUE - 1;
@@ -179,17 +189,39 @@ inline const T* row_of(SmoState<T>& s, std::int64_t v) {
 template <class T>
 inline void mark(SmoState<T>& s, std::int64_t v) {
     const bool grows = s.alpha[v] < s.upper[v], falls = s.alpha[v] > 0, positive = s.signs[v] > 0;
-    s.up[v] = (positive ? grows : falls) ? 0.0f : __builtin_inff();
-    s.low[v] = (positive ? falls : grows) ? 0.0f : -__builtin_inff();
+    s.up[v] = (positive ? grows : falls) ? T(0) : T(INFINITE);
+    s.low[v] = (positive ? falls : grows) ? T(0) : T(-INFINITE);
+}
+
+// F from E, around the middle of the values that decide.
+template <class T>
+void load_gradient(SmoState<T>& s) {
+    double least[2] = {INFINITE, INFINITE}, most[2] = {-INFINITE, -INFINITE};
+    for (int part = 0; part < 2; ++part)
+        for (std::int64_t v = s.split[part]; v < s.split[part + 1]; ++v) {
+            const int g = s.separate ? part : 0;
+            if (s.up[v] == 0 && s.E[v] < least[g]) least[g] = s.E[v];
+            if (s.low[v] == 0 && s.E[v] > most[g]) most[g] = s.E[v];
+        }
+    for (int part = 0; part < 2; ++part) {
+        const int g = s.separate ? part : 0;
+        s.shift[part] = least[g] < INFINITE && most[g] > -INFINITE ? 0.5 * (least[g] + most[g]) : 0.0;
+        for (std::int64_t v = s.split[part]; v < s.split[part + 1]; ++v) s.F[v] = static_cast<T>(s.E[v] - s.shift[part]);
+    }
+    s.loaded = true;
 }
 
 template <class T>
-void run_smo(SmoState<T>& s, double deadline, double (*seconds)()) {
-    const std::int64_t m = s.points * s.copies;
+void store_gradient(SmoState<T>& s) {
+    for (int part = 0; part < 2; ++part)
+        for (std::int64_t v = s.split[part]; v < s.split[part + 1]; ++v) s.E[v] = s.shift[part] + static_cast<double>(s.F[v]);
+}
+
+template <class T>
+void take_steps(SmoState<T>& s, double deadline, double (*seconds)()) {
     const int groups = s.separate ? 2 : 1;
-    for (std::int64_t v = 0; v < m; ++v) mark(s, v);
     const T *Ki = nullptr, *Kj = nullptr;
-    double delta = 0;
+    T delta = 0;
     for (std::int64_t count = 0; s.status == 0; ++count) {
         Extremes found[2];
         for (int part = 0; part < 2; ++part) {
@@ -206,21 +238,22 @@ void run_smo(SmoState<T>& s, double deadline, double (*seconds)()) {
         if (count % 16 == 15 && seconds() > deadline) return;
 
         s.middle = 0.5 * (found[0].most + found[0].least);
-        std::int64_t i = -1, j = -1;
-        T gain = 0;
+        std::int64_t i = -1;
+        Partner<T> best;
+        const T unit = static_cast<T>(1 / s.violation);
         for (int g = 0; g < groups; ++g) {
             if (!(found[g].most - found[g].least > 0)) continue;
-            const std::int64_t candidate = found[g].index;
+            const std::int64_t candidate = found[g].index, before = best.index;
             const T* K = row_of(s, candidate);
-            const std::int64_t before = j;
             for (int part = 0; part < 2; ++part) {
                 if (s.split[part] == s.split[part + 1] || (s.separate && part != g)) continue;
-                partner(s, s.split[part], s.split[part + 1], K + s.split[part] % s.points, s.E[candidate],
-                        s.diagonal[candidate % s.points], gain, j);
+                partner(s, s.split[part], s.split[part + 1], K + s.split[part] % s.points, s.F[candidate], unit,
+                        s.diagonal[candidate % s.points], best);
             }
-            if (j != before) i = candidate;
+            if (best.index != before) i = candidate;
         }
         if (i < 0) { s.status = 1; return; }
+        const std::int64_t j = best.index;
         Kj = row_of(s, j);
         Ki = row_of(s, i);
         const double di = s.diag[i % s.points], dj = s.diag[j % s.points];
@@ -229,19 +262,28 @@ void run_smo(SmoState<T>& s, double deadline, double (*seconds)()) {
         if (c < s.worst_curvature * size) s.worst_curvature = c / size;
         const double tau = static_cast<double>(LEAST_CURVATURE<T>) * size;
         if (c < tau) c = tau > 0 ? tau : 1e-12;
-        delta = (s.E[j] - s.E[i]) / c;
+        double step = (static_cast<double>(s.F[j]) - static_cast<double>(s.F[i])) / c;
         const double room_i = s.signs[i] > 0 ? s.upper[i] - s.alpha[i] : s.alpha[i];
         const double room_j = s.signs[j] > 0 ? s.alpha[j] : s.upper[j] - s.alpha[j];
-        if (delta > room_i) delta = room_i;
-        if (delta > room_j) delta = room_j;
-        if (!(delta < 1e200)) { s.status = 3; return; }
+        if (step > room_i) step = room_i;
+        if (step > room_j) step = room_j;
+        if (!(step < 1e200)) { s.status = 3; return; }
         // Bounds are met exactly, so that they are recognised.
-        s.alpha[i] = delta == room_i ? (s.signs[i] > 0 ? s.upper[i] : 0.0) : s.alpha[i] + s.signs[i] * delta;
-        s.alpha[j] = delta == room_j ? (s.signs[j] > 0 ? 0.0 : s.upper[j]) : s.alpha[j] - s.signs[j] * delta;
+        s.alpha[i] = step == room_i ? (s.signs[i] > 0 ? s.upper[i] : 0.0) : s.alpha[i] + s.signs[i] * step;
+        s.alpha[j] = step == room_j ? (s.signs[j] > 0 ? 0.0 : s.upper[j]) : s.alpha[j] - s.signs[j] * step;
+        delta = static_cast<T>(step);
         mark(s, i);
         mark(s, j);
         ++s.steps;
     }
+}
+
+template <class T>
+void run_smo(SmoState<T>& s, double deadline, double (*seconds)()) {
+    for (std::int64_t v = 0; v < s.points * s.copies; ++v) mark(s, v);
+    if (!s.loaded) load_gradient(s);
+    take_steps(s, deadline, seconds);
+    store_gradient(s);
 }
 
 }  // namespace

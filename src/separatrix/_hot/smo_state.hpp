@@ -37,8 +37,11 @@ struct SmoState {
     const double* diag;   // per point
     double* alpha;
     double* E;
-    float* up;            // 0 where s a may grow, else +inf
-    float* low;           // 0 where s a may fall, else −inf
+    T* F;                 // E − shift, what steps work on
+    double shift[2];      // of either part
+    bool loaded;          // whether F is that of E
+    T* up;                // 0 where s a may grow, else +inf
+    T* low;               // 0 where s a may fall, else −inf
     const T* diagonal;    // diag in the precision of the rows
     const PanelData<T>* panels;
     // Kernel rows over the points; null where not computed. `fresh` gives memory for one more.

@@ -117,6 +117,7 @@ class Work:
         *,
         points: Array | None = None,
         values: Array | None = None,
+        given: Array | None = None,
         start: tuple[Array, Array, Array] | None = None,
         tol: float,
         max_steps: int,
@@ -132,6 +133,8 @@ class Work:
             Which points; None: all of them, and the loop works on this object's own arrays.
         values : ndarray or None
             Their kernel block; None: rows are computed when needed.
+        given : ndarray or None
+            The points whose rows ``values`` are, where they are not all; the others are computed when needed.
         start : tuple of ndarray or None
             Other values than the present ones for ``a``, E and u.
         tol, max_steps, row_bytes : float, int, float
@@ -150,8 +153,9 @@ class Work:
             alpha,
             E,
             precision,
-            panels=None if values is not None else self.panels(precision, points),
+            panels=None if values is not None and given is None else self.panels(precision, points),
             matrix=values,
+            given=given,
             copies=self.copies,
             middle=middle,
             separate=self.separate,
@@ -161,6 +165,7 @@ class Work:
             tol=tol,
             most_steps=max_steps,
             row_bytes=row_bytes,
+            memory=self.matrix.memory,
         )
 
     def groups(self) -> list[slice]:
@@ -273,9 +278,15 @@ class State:
     ) -> None:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = self.polished = self.newton_at = 0
+        self.refinements = self.polished = self.newton_at = self.exact_at = 0
+        self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
+
+    def drift(self) -> float:
+        """Return about how far steps have led E from what it stands for: each rounds it once, either way."""
+        steps = self.loop.steps - self.exact_at
+        return self.unit * float(np.ptp(self.E)) * float(np.sqrt(steps)) if steps else 0.0
 
     @property
     def status(self) -> str:

@@ -15,12 +15,14 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import Work, dot
+from separatrix.solvers._dual import State, Work, dot
 from separatrix.solvers._newton import newton, wants_polish
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
 _SHARE = 0.1
+#: Violation, in units of p, from which on a round leads to the tolerance.
+_NEARBY = 0.5
 #: Violation to which the sample is solved that gives the start, and the width of the margin within which
 #: the start lies between its bounds, in units of p.
 _START, _RAMP = 0.05, 0.01
@@ -36,6 +38,10 @@ _POINTS_PER_ACTIVE = 6
 _SAMPLE = 5000
 #: Kernel entries of a product between two yields.
 _ENTRIES = 1 << 26
+#: Points that may come to matter near the solution: within so many times the violation.
+_NEAR = 2.0
+#: Features from which a kernel value is dear.
+_DEAR = 100
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -69,6 +75,7 @@ class ActiveSet:
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
         self.polished = 0
         self.values: Array | None = None
+        self.state: State | None = None
 
     def advance(self, seconds: float) -> Iterator[None]:
         """Take rounds until the problem is solved; yield after each bounded amount of work."""
@@ -92,8 +99,9 @@ class ActiveSet:
             if started:
                 yield
             started = True
-            points = self._choose(score)
-            yield from self._solve(points, violation, seconds)
+            if not self._stays(score, violation):
+                self._renew(self._choose(score, violation), score)
+            yield from self._solve(violation, seconds)
 
     def _polish(self) -> bool:
         """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""
@@ -116,37 +124,64 @@ class ActiveSet:
         self.work.recompute(self.outer)
         return True
 
-    def _solve(self, points: Array, violation: float, seconds: float) -> Iterator[None]:
-        """Solve the problem in some points, and take the solution over."""
-        work, solution = self.work, self.work.solution
+    def _stays(self, score: Array, violation: float) -> bool:
+        """Go on with the same points if none of the others is among the worst; return whether that is so."""
+        state = self.state
+        if state is None or violation > self.scale:
+            return False
+        bar = max(0.5 * self.tol, 0.5 * _SHARE * violation)
+        if np.count_nonzero(score > bar) > np.count_nonzero(score[state.points] > bar):
+            return False
+        state.E[:] = self.work.E[state.variables]
+        return True
+
+    def _renew(self, points: Array, score: Array) -> None:
+        """Make other points active."""
+        work, self.state = self.work, None
         budget = work.matrix.cache_bytes / 2
-        size = np.dtype(self.precision).itemsize * points.size**2
-        values = self._block(points) if size <= budget or work.matrix.native is None else None
-        state = work.state(
+        fits = np.dtype(self.precision).itemsize * points.size**2 <= budget
+        given = None
+        if work.matrix.native is not None and (not fits or work.matrix.features_per_entry < _DEAR):
+            # Rows of free variables are needed for certain, and threads compute them faster than the loop.
+            most = int(budget / 2 / (np.dtype(self.precision).itemsize * points.size))
+            given = np.flatnonzero(np.isposinf(score[points]))[:most]
+        self.state = work.state(
             self.precision,
             points=points,
-            values=values,
-            tol=max(self.tol * 0.5, min(violation, self.scale) * _SHARE),
+            values=self._block(points, given),
+            given=given,
+            tol=self.tol,
             max_steps=-1,
             row_bytes=budget,
         )
+        self.state.loop.keeps = True
+
+    def _solve(self, violation: float, seconds: float) -> Iterator[None]:
+        """Solve the problem in the active points, and take the solution over."""
+        work, solution, state = self.work, self.work.solution, self.state
+        assert state is not None
+        assert state.points is not None
+        points, before, entries = state.points, state.loop.steps, state.loop.entries
+        # Near the solution the active points are the right ones: what they need is done in one round.
+        share = _SHARE if violation > _NEARBY * self.scale else 0.0
+        state.loop.tol = max(self.tol * 0.5, min(violation, self.scale) * share)
         steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
         quota = _QUOTA * points.size
-        state.loop.most_steps = int(min(limit, quota))
+        state.loop.most_steps = int(before + min(limit, quota))
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
-            solution.steps = steps + state.loop.steps
+            solution.steps = steps + state.loop.steps - before
             if float(state.alpha.max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
-            if state.status == "max_iter" and state.loop.steps < limit:
+            if state.status == "max_iter" and state.loop.steps - before < limit:
                 if violation > self.scale:
                     newton(work, state)
                     break  # far from the solution other points matter more than the last digits of these
                 quota = quota if newton(work, state) else 2 * quota
-                state.loop.most_steps = int(min(limit, state.loop.steps + quota))
+                state.loop.most_steps = int(min(before + limit, state.loop.steps + quota))
             if state.status == "running":
                 yield
-        work.matrix.entries += state.loop.entries
+        work.matrix.entries += state.loop.entries - entries
         work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
         change = work.weights(state.alpha, state.variables) - work.weights(
             work.alpha[state.variables], state.variables
@@ -167,12 +202,16 @@ class ActiveSet:
                 yield
         return total
 
-    def _choose(self, score: Array) -> Array:
+    def _choose(self, score: Array, violation: float) -> Array:
         """Return the points to work on, in order."""
         free = int(np.count_nonzero(np.isposinf(score)))
         # Of a large problem too small a part takes many rounds to cure.
         share = min(score.size // _POINTS_PER_ACTIVE, self._most())
         count = min(score.size, max(self.least, free + self.least // 2, share))
+        if violation <= self.scale:
+            # Near the solution others than those close to the margin hardly matter, and each takes time.
+            near = int(np.count_nonzero(score > -_NEAR * violation))
+            count = min(count, max(near, free + self.least // 8))
         if not self.work.alpha.any():
             return self._sample(count)
         worst = np.argsort(-score, kind="stable")[:count]
@@ -194,24 +233,26 @@ class ActiveSet:
             parts.append(of_sign[np.linspace(0, of_sign.size - 1, share).astype(np.int64)])
         return np.sort(np.concatenate(parts))
 
-    def _block(self, points: Array) -> Array:
-        """Return the kernel values between the points, in memory that the rounds share."""
+    def _block(self, points: Array, given: Array | None = None) -> Array:
+        """Return the kernel values between the points, or some rows, in memory that the rounds share."""
         work, count = self.work, points.size
         if work.matrix.native is None:
             rows = work.points[points]
             return np.ascontiguousarray(work.matrix.block(rows, rows), dtype=self.precision)
-        if self.values is None or self.values.size < count * count:
-            self.values = np.empty(count * count, dtype=self.precision)
-        values = self.values[: count * count].reshape(count, count)
-        panels, numbers = work.panels(self.precision, points), np.arange(count)
+        numbers = np.arange(count) if given is None else given
+        size = numbers.size * count
+        if self.values is None or self.values.size < size:
+            self.values = np.empty(size, dtype=self.precision)
+        values = self.values[:size].reshape(numbers.size, count)
+        panels = work.panels(self.precision, points)
 
         def fill(part: int) -> None:
-            rows = slice(part * count // _PARTS, (part + 1) * count // _PARTS)
+            rows = slice(part * numbers.size // _PARTS, (part + 1) * numbers.size // _PARTS)
             panels.block(panels, numbers[rows], values[rows])
 
         for _ in in_threads(fill, _PARTS):
             pass
-        work.matrix.entries += count * count
+        work.matrix.entries += size
         return values
 
     def _most(self) -> int:

@@ -51,10 +51,18 @@ def native_of(kernel: Kernel) -> Native | None:
 
 
 class Packing(NamedTuple):
-    """How samples are packed: what is subtracted from them, and whether most of them is zero then."""
+    """How samples are packed: what is subtracted from them, and which share of them is not zero then.
+
+    Compiled loops go over the nonzeros alone where these are few.
+    """
 
     shift: Array | None
-    sparse: bool
+    share: float = 1.0
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the loops skip zeros."""
+        return bool(self.share < _SPARSE)
 
 
 def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
@@ -65,19 +73,19 @@ def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
     """
     n, d = samples.shape
     if isinstance(samples, CsrView):
-        return Packing(None, samples.row_elements < _SPARSE * d)
+        return Packing(None, samples.row_elements / d)
     if n == 0:
-        return Packing(None, False)
+        return Packing(None)
     sample = np.asarray(samples.take(np.arange(0, n, max(1, n // _SAMPLE))), dtype=np.float64)
     if native.formula != 2:
-        return Packing(None, bool(np.count_nonzero(sample) < _SPARSE * sample.size))
+        return Packing(None, np.count_nonzero(sample) / sample.size)
     shift = sample.mean(axis=0)
     if sample.size < 1 << 12:
-        return Packing(shift, False)
+        return Packing(shift)
     median = np.sort(sample, axis=0)[sample.shape[0] // 2]
     share = (sample != median).mean(axis=0)
     shift = np.where(share <= 0.5, median, shift)
-    return Packing(shift, bool(np.where(share <= 0.5, share, 1.0).mean() < _SPARSE))
+    return Packing(shift, float(np.where(share <= 0.5, share, 1.0).mean()))
 
 
 def pack(native: Native, samples: DenseView | CsrView, packing: Packing, precision: Precision) -> Any:
@@ -139,6 +147,8 @@ class KernelMatrix:
         self.precomputed = bool(getattr(kernel, "precomputed", False))
         #: Kernel entries computed so far.
         self.entries = 0
+        #: What kernel rows are written to, handed on from problem to problem.
+        self.memory = _hot.RowMemory()
         self._packs: dict[str, Any] = {}
         self._gram: Array | None = None
         self._half: float | None = None
@@ -155,6 +165,12 @@ class KernelMatrix:
         """Return whether all samples may be kept packed: half of the budget is for both precisions."""
         size = self.shape[0] * self.samples.shape[1] * np.dtype(precision).itemsize
         return bool(size <= max(self.cache_bytes / 4, 1 << 22))
+
+    @property
+    def features_per_entry(self) -> float:
+        """How many features the compiled loops go over for one kernel value."""
+        d = float(self.samples.shape[1])
+        return d * self._packing.share if self._packing.sparse else d
 
     def prepare(self, precision: Precision) -> None:
         """Pack all samples, if they may be kept, before several threads ask for some of them."""

@@ -74,6 +74,7 @@ class SequentialMinimal:
         self.direct, self.active = direct, active
         self.precision = choose_precision(matrix)
         self.solutions: list[DualSolution] = []
+        self._sums: list[tuple[Any, float, int]] = [((), 0.0, 0)] * len(self.problems)
         for problem in self.problems:
             alpha = np.array(problem.start, dtype=np.float64)
             gradient = np.array(problem.linear, dtype=np.float64)
@@ -201,8 +202,9 @@ class SequentialMinimal:
         """Return whether a solution needs more steps once its gradient is computed in double."""
         if work.solution.status not in ("converged", "nonconvex"):
             return False
-        if precision == "float32" and work.error(precision) > _TRUST * self.tol:
+        if precision == "float32" and work.error(precision) + state.drift() > _TRUST * self.tol:
             work.recompute("float64")
+            state.exact_at = state.loop.steps
             _, violation = work.scores()
             work.read(work.alpha, work.E, violation)
             if violation > self.tol:
@@ -236,14 +238,16 @@ class SequentialMinimal:
     def _step(self) -> Step:
         done = all(s.status != "running" for s in self.solutions)
         violation = max((s.violation for s in self.solutions), default=0.0)
-        dual = sum(
-            -0.5 * dot(s.alpha, s.gradient + p.linear)
-            for p, s in zip(self.problems, self.solutions, strict=True)
-        )
+        for number, (p, s) in enumerate(zip(self.problems, self.solutions, strict=True)):
+            # Of many problems most have not changed since the last step.
+            known = (s.steps, s.status, s.violation)
+            if self._sums[number][0] != known:
+                value = -0.5 * dot(s.alpha, s.gradient + p.linear)
+                self._sums[number] = (known, value, int(np.count_nonzero(s.alpha)))
         record = {
             "violation": violation,
-            "dual": dual,
-            "support_vectors": sum(int(np.count_nonzero(s.alpha)) for s in self.solutions),
+            "dual": sum(value for _, value, _ in self._sums),
+            "support_vectors": sum(count for _, _, count in self._sums),
             "kernel_entries": self.matrix.entries,
         }
         # While something is left to do, a small violation alone does not end the run.
