@@ -257,10 +257,11 @@ def certify(
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
     size = max(abs(value), 1e-300)
     if dual is not None and (value - dual <= tol * size or value - dual <= _CAUTION * distance):
-        gap, kind = max(0.0, value - dual), "duality gap"
+        gap = max(0.0, value - dual)
+        found = f"within {gap / size:.1e} of the minimum (duality gap)"
     else:
-        gap, dual, kind = distance, None, "Newton decrement"
-    found = f"within {gap / size:.1e} of the minimum ({kind})"
+        gap, dual = distance, None
+        found = f"within an estimated {gap / size:.1e} of the minimum (Newton decrement)"
     message = {
         "converged": found,
         "separable": "the classes are separable, so the likelihood has no maximum",
