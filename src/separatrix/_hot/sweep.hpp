@@ -149,12 +149,11 @@ inline void outer(const Chunk<T>& x, std::int64_t rows, const T* residuals, std:
 }
 
 // Calls part(columns as a constant, first column) for groups of 3, 2 and 1 columns: what fits the registers.
-// Two groups of 2 keep the adders busier than 3 and 1.
 template <class Part>
 inline void by_columns(std::int64_t columns, Part part) {
     std::int64_t k = 0;
-    for (; k + 3 <= columns && columns - k != 4; k += 3) part.template operator()<3>(k);
-    for (; k + 2 <= columns; k += 2) part.template operator()<2>(k);
+    for (; k + 3 <= columns; k += 3) part.template operator()<3>(k);
+    if (columns - k == 2) part.template operator()<2>(k);
     if (columns - k == 1) part.template operator()<1>(k);
 }
 template <class Part>
