@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as PeerLogisticRegression
@@ -330,7 +330,17 @@ def test_plain_maximum_likelihood_where_it_exists():
     theirs = peer(X, y, C=np.inf, solver="newton-cholesky")
     assert_allclose(model.coef_, theirs.coef_, rtol=1e-6)
     assert model.separation_ is None
+    assert "an estimated" in model.certificate_.message
     assert "Newton decrement" in model.certificate_.message
+
+
+def test_float32_certificate_is_of_the_rounded_parameters():
+    """Long enough that the descent begins in single precision; one sweep in double ends it."""
+    X, y = made(n=30_000, d=12, K=3, dtype=np.float32)
+    model = LogisticRegression(tol=1e-6).fit(X, y)
+    coef, scores = model.coef_.astype(float), X.astype(float) @ model.coef_.T.astype(float) + model.intercept_
+    loss = (logsumexp(scores, axis=1) - scores[np.arange(len(y)), y]).sum()
+    assert_allclose(model.certificate_.primal, 0.5 * np.sum(coef**2) + loss, rtol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------ hard cases

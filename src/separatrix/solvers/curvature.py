@@ -23,12 +23,15 @@ from scipy.special import expit
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import softmax
+from separatrix.solvers.covariance import oas_amount
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Smallest eigenvalue, relative to the largest, that a scaled Hessian is given.
 _RIDGE = 1e-11
 #: Bytes of the rows that are multiplied at a time, and entries of all matrices that are formed side by side.
 _PIECE_BYTES, _MOST_ENTRIES = 1 << 19, 1 << 20
+#: Most rows whose products are summed in single precision.
+_STRETCH = 2048
 
 
 def probabilities(objective: SmoothObjective, scores: Array) -> Array:
@@ -115,13 +118,15 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
     near = mean.astype(dtype)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        step = max(64, _PIECE_BYTES // ((d + 1) * near.itemsize))
+        # Pieces that stay in the caches, but so long that adding a product costs little beside it.
+        step = max(64, _PIECE_BYTES // ((d + 1) * near.itemsize), min(2 * d, _STRETCH))
         for begin in range(0, block.shape[0], step):
             piece = np.ones((min(step, block.shape[0] - begin), d + 1), dtype=dtype)
             np.subtract(block[begin : begin + step], near, out=piece[:, :d])
             part = slice(rows.start + begin, rows.start + begin + piece.shape[0])
             for m in range(M):
-                scaled = piece * roots[part, m, None]
+                root = roots[part, m, None]
+                scaled = np.multiply(piece, root, out=piece if m == M - 1 else None)
                 total[m] += scaled.T @ scaled
         return total
 
@@ -255,6 +260,17 @@ class Coupled(FromRows):
         return out[:, :-1], out[:, -1]
 
 
+def _shrink(gram: Array, n: int) -> None:
+    """Shrink the correlations of ``n`` sampled rows, if most of what they show is chance."""
+    variances = np.diag(gram).copy()
+    inverse = np.divide(1.0, np.sqrt(variances), out=np.zeros_like(variances), where=variances > 0)
+    amount = oas_amount(gram * inverse * inverse[:, None], n)
+    # A little of it would hide features that depend on each other, which rows of any number show.
+    if amount > 0.5:
+        gram *= 1.0 - amount
+        np.fill_diagonal(gram, variances)
+
+
 class Shared(FromRows):
     """The Kronecker product ``A ⊗ G``: how the columns bend each other on average, and one Gram matrix.
 
@@ -277,6 +293,8 @@ class Shared(FromRows):
         every = np.arange(d)
         bordered = self._grams(mean[:, None] / total)[0]
         gram = np.ascontiguousarray(bordered[:d, :d])
+        if self.rows is not self.objective:
+            _shrink(gram, self.rows.view.shape[0])
         corrections = self._corrections([bordered], point, np.diag(bend)[:, None])
         if corrections is not None:
             factors, missing = (c[:, :d].mean(axis=0) for c in corrections)

@@ -43,6 +43,8 @@ _WELL_SINGLE = 1e-4
 _EASY = 1e-6
 #: Entries of a small matrix.
 _FEW = 1 << 18
+#: Features from which single precision saves more in sums than residuals cost.
+_MANY = 192
 #: Most corrections.
 _ROUNDS = 5
 #: Mean of a column, in units of its spread, from which samples are centred before they are judged.
@@ -132,7 +134,9 @@ class Primal(_Direct):
 
     def _start(self) -> bool:
         # In single precision the sums are quicker by half; residuals in double precision make up for it.
-        single = self.problem.view.dtype == np.float32 and self._attempt(single=True)
+        # They need another pass, which costs more than it saves where the features are few.
+        many = self.problem.view.shape[1] >= _MANY
+        single = many and self.problem.view.dtype == np.float32 and self._attempt(single=True)
         return single or self._attempt(single=False)
 
     def _attempt(self, single: bool) -> bool:

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from separatrix.certificate import Certificate
+from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Control, Outcome, Step
@@ -43,6 +45,12 @@ _SINGLE = 3e-6
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
 _CAUTION = 10.0
+#: Sweeps that an early model of the Hessian may cost.
+_WORTH = 12.0
+#: Features from which products are dear, and the share of the rows that blocks are formed from there.
+_DEAR, _CHOSEN = 256, 0.4
+#: Sum of the residuals of a column, as a share of all weights, that counts as 0.
+_FEASIBLE = 1e-11
 
 
 class _Flat:
@@ -173,11 +181,24 @@ class QuasiNewton:
         return self.objective.sample(np.sort(self.rng.permutation(n)[:count]))
 
     def curvature(
-        self, target: SmoothObjective, rows: SmoothObjective, iteration: int, near: bool
-    ) -> Curvature:
-        """Return the best model of the Hessian that is worth its cost after so many iterations.
+        self, target: SmoothObjective, rows: SmoothObjective, iteration: int, left: float, near: bool
+    ) -> Curvature | None:
+        """Return the best model of the Hessian that is worth its cost after so many iterations, if any.
 
         Far from the solution the whole Hessian misleads where some probabilities have come to 0 or 1.
+
+        Parameters
+        ----------
+        target : SmoothObjective
+            The objective whose Hessian is meant.
+        rows : SmoothObjective
+            The rows to form it from.
+        iteration : int
+            Iterations done on this objective; at 0 there is always a model.
+        left : float
+            Iterations that may be left.
+        near : bool
+            Whether the solution is not far.
         """
         objective, d = self.objective, self.objective.features
         P, coupled = objective.columns, objective.codes is None and objective.columns > 1
@@ -188,15 +209,19 @@ class QuasiNewton:
         if P > 1 and iteration == 0 and not near:
             # All probabilities are alike at zero weights: there this model is exact.
             return Shared(self.whole, rows, target)
-        # Matrix products are some three times as efficient as sweeps.
-        shared = rows.view.shape[0] * d**2 / (3 * 4.0 * target.view.shape[0] * d * P)
-        worth = max(4, iteration)
-        if coupled and P * d <= 600 and shared * P * (P + 1) / 2 <= worth and near:
+        # The work of one Gram matrix, in sweeps.
+        gram = rows.view.shape[0] * d / (4.0 * target.view.shape[0] * P)
+        worth = max(_WORTH, 3.0 * iteration)
+        if coupled and P * d <= 600 and gram * P * (P + 1) / 2 <= worth and near:
             return Coupled(self.whole, rows, target)
-        if shared * P <= worth:
-            # Choosing the rows that matter pays where products are dear.
-            return Blocks(self.whole, rows, target, share=0.97 if d >= 256 else 1.0)
-        return Shared(self.whole, rows, target)
+        if d < _DEAR:
+            return (Blocks if gram * P <= worth else Shared)(self.whole, rows, target)
+        # Where products are dear, choosing the rows that matter pays, and waiting until it is clear that
+        # many iterations are left; another shared matrix would not make them fewer.
+        cost = gram * P * _CHOSEN
+        if cost <= worth and (iteration == 0 or cost <= 0.5 * left):
+            return Blocks(self.whole, rows, target, share=0.97)
+        return Shared(self.whole, rows, target) if iteration == 0 else None
 
     def separated(self) -> bool:
         """Return whether the classes have turned out to be separable, so that there is no minimum."""
@@ -211,10 +236,11 @@ class QuasiNewton:
         dtype = self.problem.view.dtype
         coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
         returned = self.point
-        if dtype != np.float64 or self.last.single or not self.last.final:
+        rounded = not (np.array_equal(coef, returned.coef) and np.array_equal(intercept, returned.intercept))
+        if rounded or self.last.single or not self.last.final:
             returned = self.objective.at(coef.astype(np.float64), intercept.astype(np.float64))
         distance, size = self.last.distance(), abs(returned.value)
-        promising = self.last.gap() <= 10 * max(self.tol * size, distance)
+        promising = self.last.gap() <= 1.5 * max(self.tol * size, _CAUTION * distance)
         dual = _dual(self.whole, returned) if promising else None
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
             self.separation = self.separation or self.watch.settle()
@@ -230,11 +256,12 @@ def certify(
     objective, value, unit, tol = solver.objective, point.value, solver.unit, solver.tol
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
     size = max(abs(value), 1e-300)
-    if dual is not None and (value - dual <= tol * size or value - dual <= 10 * distance):
-        gap, kind = max(0.0, value - dual), "duality gap"
+    if dual is not None and (value - dual <= tol * size or value - dual <= _CAUTION * distance):
+        gap = max(0.0, value - dual)
+        found = f"within {gap / size:.1e} of the minimum (duality gap)"
     else:
-        gap, dual, kind = distance, None, "Newton decrement"
-    found = f"within {gap / size:.1e} of the minimum ({kind})"
+        gap, dual = distance, None
+        found = f"within an estimated {gap / size:.1e} of the minimum (Newton decrement)"
     message = {
         "converged": found,
         "separable": "the classes are separable, so the likelihood has no maximum",
@@ -260,21 +287,33 @@ def _dual(whole: Whole, point: Point) -> float | None:
     """Return the value of a feasible dual point, or None where there is none to tell.
 
     The residuals at (W, b) are dual variables. They are feasible if they sum to 0 in each column,
-    that is, if b is optimal for W: Newton's steps on b alone see to it.
+    that is, if b is optimal for W: Newton's steps on b alone, which need only the scores, see to it.
     """
     objective = whole.objective
     if objective.l2 == 0:
         return None
-    residuals = np.empty((objective.view.shape[0], objective.columns))
-    at = point
-    for _ in range(5):
-        if not np.abs(at.gradient_intercept).max() > 1e-11 * whole.total:
+    if np.abs(point.gradient_intercept).max() <= _FEASIBLE * whole.total:
+        loss, pull = point.loss, point.gradient - objective.l2 * point.coef
+    else:
+        scores = objective.view.scores(point.coef).astype(np.float64, copy=False)
+        loss, residuals = _best_intercepts(objective, scores, point.intercept, _FEASIBLE * whole.total)
+        pull = objective.view.transposed(residuals).T
+    return float(loss - np.vdot(point.coef, pull) - np.vdot(pull, pull) / (2 * objective.l2))
+
+
+def _best_intercepts(
+    objective: SmoothObjective, scores: Array, intercept: Array, small: float
+) -> tuple[float, Array]:
+    """Return the loss and its residuals at the best intercepts for these scores ``W x``."""
+    residuals = np.empty(scores.shape)
+    alone = SmoothObjective(replace(objective.problem, view=view_of(scores)), 0.0)
+    same = np.eye(objective.columns)
+    for _ in range(6):
+        at = alone.at(same, intercept, residuals=residuals)
+        if not np.abs(at.gradient_intercept).max() > small:
             break
-        at = objective.at(at.coef, at.intercept, residuals=residuals)
-        step = _intercept_step(objective, residuals, at.gradient_intercept)
-        at = objective.at(at.coef, at.intercept - step)
-    pull = at.gradient - objective.l2 * at.coef
-    return float(at.loss - np.vdot(at.coef, pull) - np.vdot(pull, pull) / (2 * objective.l2))
+        intercept = intercept - _intercept_step(objective, residuals, at.gradient_intercept)
+    return at.loss, residuals
 
 
 def _intercept_step(objective: SmoothObjective, residuals: Array, slopes: Array) -> Array:
@@ -310,7 +349,10 @@ class _Descent:
         n, d = objective.view.shape
         self.single = n * d > _SMALL
         self.point = self._at(coef, intercept)
-        self.gains = [np.inf, np.inf, np.inf]
+        self.gains = [np.inf] * 4
+        # The model's inverse times the latest change of the gradient, and the step from here, once known.
+        self.smoothed: Array | None = None
+        self.ahead: Array | None = None
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
@@ -320,12 +362,8 @@ class _Descent:
         """Yield a step after each iteration; on a sample, until it has shown the way."""
         iteration = refresh = 0
         while True:
-            if self.exact or iteration == refresh:
-                self.model = self.solver.curvature(
-                    self.objective, self.rows, iteration, near=self.later or iteration > 4
-                )
-                self.model.refresh(self.point)
-                refresh = 4 if refresh == 0 else 3 * refresh
+            if (self.exact or iteration >= refresh) and self._refresh(iteration):
+                refresh = max(4, (3 if self.solver.objective.features < _DEAR else 6) * iteration)
             moved = self._search(self._direction(), control)
             if moved is None:
                 if self.single:
@@ -336,7 +374,7 @@ class _Descent:
                 return
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
-            self.point = moved
+            self.point, self.ahead = moved, None
             iteration += 1
             measure = self._measure()
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
@@ -349,12 +387,37 @@ class _Descent:
             if not self.final and measure <= self.tol:
                 return
 
+    def _refresh(self, iteration: int) -> bool:
+        """Form a new model of the Hessian, if one is worth it; return whether."""
+        near = self.later or iteration > 4
+        model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
+        if model is None:
+            return False
+        self.model, self.ahead = model, None
+        self.model.refresh(self.point)
+        self.smoothed = self._solve(self.pairs[-1][1]) if self.pairs else None
+        return True
+
+    def _left(self) -> float:
+        """Return how many iterations are left at the present rate."""
+        before, _, _, last = self.gains[-4:]
+        if not (0 < before < np.inf and last > 0):
+            return 0.0
+        rate = float(np.clip((last / before) ** (1 / 3), 0.1, 0.98))
+        goal = self.tol * max(abs(self.point.value), 1e-300) / _CAUTION
+        return float(np.log(max(last * rate / (1 - rate) / goal, 1.0)) / -np.log(rate))
+
     def _go_double(self) -> None:
+        """Work in double precision from here on; parameters are rounded to what would be returned now."""
         self.single = False
-        self.point = self._at(self.point.coef, self.point.intercept)
+        dtype = self.solver.problem.view.dtype
+        coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
+        self.point, self.ahead = self._at(coef.astype(np.float64), intercept.astype(np.float64)), None
 
     def _direction(self) -> Array:
         """Return the quasi-Newton step, by the two-loop recursion around the model of the Hessian."""
+        if self.ahead is not None:
+            return self.ahead
         q = -self.flat.gradient(self.point)
         factors = []
         for s, y, rho in reversed(self.pairs):
@@ -362,11 +425,12 @@ class _Descent:
             q -= a * y
             factors.append(a)
         r = self._solve(q)
-        if self.pairs:
-            s, y, rho = self.pairs[-1]
-            r *= 1.0 / (rho * float(y @ self._solve(y)))
+        if self.pairs and self.smoothed is not None:
+            _, y, rho = self.pairs[-1]
+            r *= 1.0 / (rho * float(y @ self.smoothed))
         for (s, y, rho), a in zip(self.pairs, reversed(factors), strict=True):
             r += (a - rho * float(y @ r)) * s
+        self.ahead = r
         return r
 
     def _solve(self, flat: Array) -> Array:
@@ -413,6 +477,7 @@ class _Descent:
         product = float(s @ y)
         if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.pairs.append((s, y, 1.0 / product))
+            self.smoothed = self._solve(y)
 
     def gap(self) -> float:
         """Return the duality gap ``‖∇_W F‖² / 2λ``, as it will be when the intercept is optimal."""
