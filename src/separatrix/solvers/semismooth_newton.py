@@ -55,6 +55,10 @@ _SINGLE_TOL = 1e-5
 _GATHERED, _GROUPS = 4096, 4
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
+#: Bytes of the Hessians that are kept from one step to the next, at most.
+_KEPT_BYTES = 256 << 20
+#: Newton steps without progress after which a Hessian in single precision is given up.
+_COARSE_PATIENCE = 6
 #: Newton steps without progress after which rounding is blamed.
 _PATIENCE = 32
 
@@ -232,6 +236,11 @@ class _Columns:
             ones = np.ones((n, 1 if self.intercepts else 0))
             self.augmented = np.hstack([view.read(slice(0, n)).astype(np.float64, copy=False), ones])
         self.stuck = False
+        # A Hessian in single precision shows the way as well; where it does not, double takes its place.
+        self.coarse = np.full(K, not view.sparse and solver.tol >= _SINGLE_TOL)
+        #: Free samples of each column's last Hessian and the sums of their products.
+        self.kept: dict[int, tuple[Array, Array]] = {}
+        self.keep = K * d * d * 8 <= _KEPT_BYTES
 
     # Readings of the data.
 
@@ -265,25 +274,65 @@ class _Columns:
     def gram(self, k: int) -> Array:
         """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
         d = self.view.shape[1]
-        free = np.flatnonzero(self.inside[k])
+        total = self._free_products(k)
+        D = d + 1 if self.intercepts else d
+        H = np.empty((D, D), dtype=total.dtype)
+        rho = self.rho[k] * (1.0 if self.even is None else self.even)
+        np.multiply(total[: d * d].reshape(d, d), total.dtype.type(rho), out=H[:d, :d])
+        if self.view.sparse:
+            H[:d, :d] += H[:d, :d].T.copy()
+        H[np.arange(d), np.arange(d)] += 1.0
+        if self.intercepts:
+            H[d, :d] = H[:d, d] = rho * total[d * d : -1]
+            # Where no sample is free, a free intercept has no curvature: the line search finds its length.
+            H[d, d] = (rho * total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
+        return H
+
+    def _free_products(self, k: int) -> Array:
+        """Return ``Σ U x xᵀ``, ``Σ U x`` and ``Σ U`` of the free samples of column ``k`` (``U = 1`` if even).
+
+        From one step to the next few samples change sides: then only these are added or taken away.
+        """
+        now, double = self.inside[k], not self.coarse[k]
+        kept = self.kept.pop(k, None)
+        if kept is not None and double == (kept[1].dtype == np.float64):
+            before, total = kept
+            change = now.view(np.int8) - before.view(np.int8)
+            if np.count_nonzero(change) < np.count_nonzero(now):
+                for sign in (1, -1):
+                    rows = np.flatnonzero(change == sign)
+                    if rows.shape[0]:
+                        total += sign * self._products(rows, total.dtype)
+            else:
+                kept = None
+        else:
+            kept = None
+        if kept is None:
+            total = self._products(np.flatnonzero(now), np.dtype(np.float64 if double else np.float32))
+        if self.keep:
+            self.kept[k] = now.copy(), total
+        return total
+
+    def _products(self, chosen: Array, dtype: np.dtype[Any]) -> Array:
+        d = self.view.shape[1]
         size, step = d * d + d + 1, max(_GATHERED, 2 * d)
-        starts = range(0, free.shape[0], step)
+        starts = range(0, chosen.shape[0], step)
         groups = max(1, min(_GROUPS, len(starts)))
 
         def group(number: int) -> Array:
-            total = np.zeros(size)
+            total = np.zeros(size, dtype=dtype)
             H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
             for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
-                rows = free[start : start + step]
-                A, s = self.view.take(rows), self.upper[rows]
+                rows = chosen[start : start + step]
+                A, s = self.view.take(rows), np.ones(rows.shape[0]) if self.even is not None else self.upper[rows]
                 total[-1] += s.sum()
                 if self.view.sparse:
                     _hot.gram_csr(*csr_parts(A), s, H)
                     sums += A.T @ s
                     continue
-                A = A.astype(self.dtype, copy=False)
-                root = np.sqrt(s).astype(self.dtype)
-                if self.even != 1.0:
+                A = A.astype(dtype, copy=False)
+                root = np.sqrt(s).astype(dtype)
+                if self.even is None:
                     A *= root[:, None]
                 H += A.T @ A
                 sums += root @ A
@@ -293,18 +342,7 @@ class _Columns:
         total = next(parts)
         for part in parts:
             total += part
-        total *= self.rho[k]
-        D = d + 1 if self.intercepts else d
-        H = np.zeros((D, D))
-        H[:d, :d] = total[: d * d].reshape(d, d)
-        if self.view.sparse:
-            H[:d, :d] += H[:d, :d].T.copy()
-        H[np.arange(d), np.arange(d)] += 1.0
-        if self.intercepts:
-            H[d, :d] = H[:d, d] = total[d * d : -1]
-            # Where no sample is free, a free intercept has no curvature: the line search finds its length.
-            H[d, d] = (total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
-        return H
+        return total
 
     # Sums over the samples of a column.
 
@@ -347,6 +385,7 @@ class _Columns:
         better = self.gap < 0.9 * self.least
         self.least = np.minimum(self.least, self.gap)
         self.idle = np.where(better, 0, self.idle + 1)
+        self.coarse &= self.idle < _COARSE_PATIENCE
         tired = waiting & (self.idle > _PATIENCE)
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
@@ -425,20 +464,32 @@ class _Columns:
         """Return the Newton steps of these columns."""
         P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
 
-        def newton(i: int) -> None:
-            k = int(columns[i])
-            free = np.flatnonzero(self.inside[k])
-            wide = free.shape[0] < _WIDE * self.view.shape[1]
-            P[i], p[i] = self._among_samples(k, free) if wide else self._among_features(k)
+        n, d = self.view.shape
 
-        self._each(newton, np.arange(columns.shape[0]))
+        def newton(i: int) -> None:
+            k = columns[i]
+            free = np.flatnonzero(self.inside[k])
+            if free.shape[0] < _WIDE * d:
+                P[i], p[i] = self._among_samples(k, free)
+            else:
+                P[i : i + 1], p[i : i + 1] = self._among_features(columns[i : i + 1])
+
+        # Columns in which all samples are free, as without weights, have the same Hessian.
+        alike = self.inside[columns].all(axis=1) & (self.rho[columns] == self.rho[columns[0]])
+        if np.count_nonzero(alike) > 1 and n >= _WIDE * d:
+            P[alike], p[alike] = self._among_features(columns[alike])
+        else:
+            alike[:] = False
+        self._each(newton, np.flatnonzero(~alike))
         return P, p
 
-    def _among_features(self, k: int) -> tuple[Array, float]:
-        """Return the Newton step of column ``k`` from its Hessian."""
-        right = -np.append(self.gradient[k], self.slope[k]) if self.intercepts else -self.gradient[k]
-        move = _solver_of(self.gram(k))(right)
-        return (move[:-1], float(move[-1])) if self.intercepts else (move, 0.0)
+    def _among_features(self, alike: Array) -> tuple[Array, Array]:
+        """Return the Newton steps of columns with the same Hessian."""
+        right = -self.gradient[alike]
+        if self.intercepts:
+            right = np.column_stack([right, -self.slope[alike]])
+        moves = _solver_of(self.gram(alike[0]))(right.T).T
+        return moves[:, : right.shape[1] - self.intercepts], moves[:, -1] if self.intercepts else np.zeros(len(alike))
 
     def _among_samples(self, k: int, free: Array) -> tuple[Array, float]:
         r"""Return the same step from the inner products of the free samples, where these are few.
@@ -485,16 +536,21 @@ class _Columns:
 
 def _solver_of(H: Array) -> Callable[[Array], Array]:
     """Return what multiplies by the inverse of a positive definite matrix, scaled to unit diagonal."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-300))
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-30))
     H *= scale[:, None]
     H *= scale
-    ridge, every = 0.0, np.arange(H.shape[0])
+    ridge, every, single = 0.0, np.arange(H.shape[0]), H.dtype == np.float32
+    solve = linalg.lapack.spotrs if single else linalg.lapack.dpotrs
     while True:
         H[every, every] = 1.0 + ridge
         try:
             # NumPy's Cholesky lets other threads work at the same time, SciPy's does not.
             factor = np.linalg.cholesky(H)
         except np.linalg.LinAlgError:
-            ridge = max(1e-14, 100.0 * ridge)
+            ridge = max(1e-6 if single else 1e-14, 100.0 * ridge)
             continue
-        return lambda right: np.asarray(scale * linalg.lapack.dpotrs(factor.T, scale * right, lower=0)[0])
+
+        def multiply(right: Array) -> Array:
+            return np.asarray((solve(factor.T, (right.T * scale).T, lower=0)[0].T * scale).T, dtype=np.float64)
+
+        return multiply
