@@ -24,10 +24,11 @@ shows the way as well as all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
@@ -35,6 +36,7 @@ from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual, Evaluation
+from separatrix.solvers._cholesky import solver_of
 from separatrix.solvers._loop import Control, Outcome, Step
 
 #: Samples times columns from which on columns share the threads.
@@ -59,6 +61,8 @@ _WIDE = 0.7
 _KEPT_BYTES = 256 << 20
 #: Newton steps without progress after which a Hessian in single precision is given up.
 _COARSE_PATIENCE = 6
+#: Free samples up to which a matrix of their products is formed; else so many conjugate gradient steps at most.
+_MOST_FREE, _MOST_CONJUGATE = 8000, 200
 #: Newton steps without progress after which rounding is blamed.
 _PATIENCE = 32
 
@@ -237,10 +241,30 @@ class _Columns:
             self.augmented = np.hstack([view.read(slice(0, n)).astype(np.float64, copy=False), ones])
         self.stuck = False
         # A Hessian in single precision shows the way as well; where it does not, double takes its place.
-        self.coarse = np.full(K, not view.sparse and solver.tol >= _SINGLE_TOL)
+        self.coarse = np.full(K, solver.tol >= _SINGLE_TOL)
         #: Free samples of each column's last Hessian and the sums of their products.
         self.kept: dict[int, tuple[Array, Array]] = {}
         self.keep = K * d * d * 8 <= _KEPT_BYTES
+        if solver.given and dual.squared and rows is None:
+            self._leap(solver.V[own])
+
+    def _leap(self, V: Array) -> None:
+        """Begin where the objective would be least if the samples with a dual variable, and only these, had a loss.
+
+        Coordinate descent knows them long before its weights are good.
+        """
+        W, b, F, every = self.W, self.b, self.F, np.arange(self.W.shape[0])
+        self._judge(every)
+        before = self.primal
+        self.W, self.b, self.F = np.zeros_like(W), np.zeros_like(b), np.zeros_like(F)
+        self._judge(every)
+        self.inside[:] = V != 0
+        self.gradient, self.slope = -self.transposed(self.V * self.inside), -(self.V * self.inside).sum(axis=1)
+        self.W, self.b = self._steps(every)
+        self.scores(self.W, self.b, self.F)
+        self._judge(every)
+        worse = self.primal > before
+        self.W[worse], self.b[worse], self.F[worse] = W[worse], b[worse], F[worse]
 
     # Readings of the data.
 
@@ -272,18 +296,21 @@ class _Columns:
         return self.view.map_sum(function, 8 * self.W.size)
 
     def gram(self, k: int) -> Array:
-        """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
+        """Return the upper triangle of column ``k``'s Hessian in (w, b): its free samples' and the penalty."""
         d = self.view.shape[1]
         total = self._free_products(k)
         D = d + 1 if self.intercepts else d
-        H = np.empty((D, D), dtype=total.dtype)
+        dtype = np.dtype(np.float32 if self.coarse[k] else np.float64)
+        H = np.empty((D, D), dtype=dtype)
         rho = self.rho[k] * (1.0 if self.even is None else self.even)
-        np.multiply(total[: d * d].reshape(d, d), total.dtype.type(rho), out=H[:d, :d])
+        np.multiply(total[: d * d].reshape(d, d), total.dtype.type(rho), out=H[:d, :d], casting="same_kind")
+        every = np.arange(d)
         if self.view.sparse:
-            H[:d, :d] += H[:d, :d].T.copy()
-        H[np.arange(d), np.arange(d)] += 1.0
+            H[every, every] *= 2.0
+        H[every, every] += 1.0
         if self.intercepts:
-            H[d, :d] = H[:d, d] = rho * total[d * d : -1]
+            H[:d, d] = rho * total[d * d : -1]
+            H[d, :d] = 0.0
             # Where no sample is free, a free intercept has no curvature: the line search finds its length.
             H[d, d] = (rho * total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
         return H
@@ -293,7 +320,7 @@ class _Columns:
 
         From one step to the next few samples change sides: then only these are added or taken away.
         """
-        now, double = self.inside[k], not self.coarse[k]
+        now, double = self.inside[k], self.view.sparse or not self.coarse[k]
         kept = self.kept.pop(k, None)
         if kept is not None and double == (kept[1].dtype == np.float64):
             before, total = kept
@@ -488,7 +515,7 @@ class _Columns:
         right = -self.gradient[alike]
         if self.intercepts:
             right = np.column_stack([right, -self.slope[alike]])
-        moves = _solver_of(self.gram(alike[0]))(right.T).T
+        moves = solver_of(partial(self.gram, alike[0]))(right.T).T
         return moves[:, : right.shape[1] - self.intercepts], moves[:, -1] if self.intercepts else np.zeros(len(alike))
 
     def _among_samples(self, k: int, free: Array) -> tuple[Array, float]:
@@ -504,14 +531,19 @@ class _Columns:
             return -g, -slope / curve if self.intercepts else 0.0
         A = self.view.take(free)
         A = A.astype(self.dtype) if A.dtype != self.dtype else A
-        if self.view.sparse:
-            M = np.zeros((free.shape[0], free.shape[0]))
-            _hot.gram_csr(*csr_parts(A.T.tocsr()), None, M)
-            M += M.T.copy()
-        else:
-            M = np.asarray(A @ A.T, dtype=np.float64)
-        M[np.diag_indices_from(M)] += 1.0 / (self.rho[k] * self.upper[free])
-        solve = _solver_of(M)
+        diagonal = 1.0 / (self.rho[k] * self.upper[free])
+
+        def products() -> Array:
+            if self.view.sparse:
+                M = np.zeros((free.shape[0], free.shape[0]))
+                _hot.gram_csr(*csr_parts(A.T.tocsr()), None, M)
+                M[np.diag_indices_from(M)] *= 2.0
+            else:
+                M = np.asarray(A @ A.T, dtype=np.float32 if self.coarse[k] else np.float64)
+            M[np.diag_indices_from(M)] += diagonal
+            return M
+
+        solve = solver_of(products) if free.shape[0] <= _MOST_FREE else _conjugate(A, diagonal)
         right = solve(np.asarray(A @ g, dtype=np.float64))
         q = 0.0
         if self.intercepts:
@@ -534,23 +566,26 @@ class _Columns:
         coef[self.own], intercept[self.own], V[self.own] = self.W, self.b, self.V
 
 
-def _solver_of(H: Array) -> Callable[[Array], Array]:
-    """Return what multiplies by the inverse of a positive definite matrix, scaled to unit diagonal."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-30))
-    H *= scale[:, None]
-    H *= scale
-    ridge, every, single = 0.0, np.arange(H.shape[0]), H.dtype == np.float32
-    solve = linalg.lapack.spotrs if single else linalg.lapack.dpotrs
-    while True:
-        H[every, every] = 1.0 + ridge
-        try:
-            # NumPy's Cholesky lets other threads work at the same time, SciPy's does not.
-            factor = np.linalg.cholesky(H)
-        except np.linalg.LinAlgError:
-            ridge = max(1e-6 if single else 1e-14, 100.0 * ridge)
-            continue
+def _conjugate(A: Any, diagonal: Array) -> Callable[[Array], Array]:
+    """Return what solves ``(diagonal + A Aᵀ) λ = right`` to two digits, where the matrix would be too large."""
+    squares = A.multiply(A).sum(axis=1) if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    scale = 1.0 / (diagonal + np.asarray(squares, dtype=np.float64).ravel())
 
-        def multiply(right: Array) -> Array:
-            return np.asarray((solve(factor.T, (right.T * scale).T, lower=0)[0].T * scale).T, dtype=np.float64)
+    def multiply(right: Array) -> Array:
+        solution, r = np.zeros_like(right), right.copy()
+        z = scale * r
+        p, energy = z, float(r @ z)
+        enough = 1e-4 * energy
+        for _ in range(_MOST_CONJUGATE):
+            if not energy > enough:
+                break
+            q = diagonal * p + np.asarray(A @ (A.T @ p), dtype=np.float64)
+            step = energy / float(p @ q)
+            solution += step * p
+            r -= step * q
+            z = scale * r
+            before, energy = energy, float(r @ z)
+            p = z + (energy / before) * p
+        return solution
 
-        return multiply
+    return multiply
