@@ -47,6 +47,8 @@ _SMALL = 1 << 18
 _STEP_BYTES = 64 << 20
 #: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
 _RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
+#: What multiplies ρ at first where dual variables are given.
+_GIVEN_GROWTH = 3.0
 #: How short a step shows that the kink is too narrow.
 _SHORT = 0.02
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -227,7 +229,7 @@ class _Columns:
                 self.rho *= _GROWTH
             if solver.given and rows is None:
                 self.V0 = solver.V[own]
-        self.growth, self.inner = np.full(K, _GROWTH), np.zeros(K, dtype=int)
+        self.growth, self.inner = np.full(K, _GIVEN_GROWTH if solver.given else _GROWTH), np.zeros(K, dtype=int)
         self.primal = self.gap = np.full(K, np.inf)
         self.least, self.idle = np.full(K, np.inf), np.zeros(K, dtype=int)
         self.intercepts = dual.free or dual.square > 0
@@ -245,11 +247,11 @@ class _Columns:
         #: Free samples of each column's last Hessian and the sums of their products.
         self.kept: dict[int, tuple[Array, Array]] = {}
         self.keep = K * d * d * 8 <= _KEPT_BYTES
-        if solver.given and dual.squared and rows is None:
+        if solver.given and rows is None:
             self._leap(solver.V[own])
 
     def _leap(self, V: Array) -> None:
-        """Begin where the objective would be least if the samples with a dual variable, and only these, had a loss.
+        """Begin at the optimum of the samples that are free in ``V``, were all others to stay as they are.
 
         Coordinate descent knows them long before its weights are good.
         """
@@ -257,9 +259,14 @@ class _Columns:
         self._judge(every)
         before = self.primal
         self.W, self.b, self.F = np.zeros_like(W), np.zeros_like(b), np.zeros_like(F)
-        self._judge(every)
         self.inside[:] = V != 0
-        self.gradient, self.slope = -self.transposed(self.V * self.inside), -(self.V * self.inside).sum(axis=1)
+        target = self.numbers if self.codes is None else self.codes
+        free = self.rho[:, None] * self.upper * (target - self.dual.epsilon * np.sign(V))
+        if not self.dual.squared:
+            self.inside &= np.abs(V) < self.upper * (1.0 - 1e-6)
+            free += V
+        free = np.where(self.inside, free, 0.0 if self.dual.squared else V)
+        self.gradient, self.slope = -self.transposed(free), -free.sum(axis=1)
         self.W, self.b = self._steps(every)
         self.scores(self.W, self.b, self.F)
         self._judge(every)
