@@ -41,8 +41,8 @@ from separatrix.solvers._loop import Control, Outcome, Step
 
 #: Samples times columns from which on columns share the threads.
 _CHUNK = 1 << 16
-#: Multiply-adds of the Hessians up to which all columns' are formed in one product.
-_SMALL = 1 << 18
+#: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
+_SMALL = 1 << 20
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
@@ -134,6 +134,9 @@ class SemismoothNewton:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
+        if self._small():
+            yield from self._small_steps()
+            return
         primal, gap = self.primal, self.gap
         for own in self.batches:
             columns: _Columns | None = None
@@ -157,6 +160,49 @@ class SemismoothNewton:
                     columns.step(active)
                     if control.expired():
                         return
+
+    def _small(self) -> bool:
+        """Return whether calls would cost more than what they compute."""
+        view, K = self.problem.view, self.problem.columns
+        work = K * view.shape[0] * (view.shape[1] + 1) ** 2
+        return not (view.sparse or self.given or work > _SMALL) and len(self.batches) == 1
+
+    def _small_steps(self) -> Iterator[Step]:
+        """Yield a step after each compiled Newton step of all columns."""
+        dual, view, K = self.dual, self.problem.view, self.problem.columns
+        x = np.ascontiguousarray(view.read(slice(0, view.shape[0])), dtype=np.float64)
+        start = 2.0 if dual.squared else _RHO * (_GROWTH if self.coef.any() else 1.0)
+        # The compiled state points into the arrays: they live as long.
+        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray(self.coef @ x.T + self.intercept[:, None])
+        state = _hot.SmallNewton(
+            x=x,
+            codes=codes,
+            numbers=dual.numbers,
+            upper=dual.upper,
+            epsilon=dual.epsilon,
+            bounded=not dual.squared,
+            intercept=self.problem.fit_intercept,
+            square=dual.square,
+            W=self.coef,
+            b=self.intercept,
+            F=F,
+            V=self.V,
+            rho=start,
+            tol=self.tol,
+            steepest=2.0 if dual.squared else _STEEPEST,
+            growth=_GROWTH,
+            least_growth=_LEAST_GROWTH,
+            shortest=_SHORT,
+            patience=_PATIENCE,
+        )
+        while True:
+            primal, gap, active, stuck = state.measure()
+            measure = gap / max(primal, 1e-300)
+            record = {"objective": primal, "relative_gap": measure}
+            yield Step(record, measure, "max_iter" if stuck and not active else None)
+            if not active:
+                return
+            state.step()
 
     def _stages(self, own: Array) -> Iterator[tuple[DataView, Array | None]]:
         """Yield growing samples of the rows and at last all of them."""
@@ -237,10 +283,6 @@ class _Columns:
         self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
         self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
         self.fresh = np.ones(K, dtype=bool)
-        self.augmented: Array | None = None
-        if not view.sparse and K * n * (d + 1) ** 2 <= _SMALL:
-            ones = np.ones((n, 1 if self.intercepts else 0))
-            self.augmented = np.hstack([view.read(slice(0, n)).astype(np.float64, copy=False), ones])
         self.stuck = False
         # A Hessian in single precision shows the way as well; where it does not, double takes its place.
         self.coarse = np.full(K, solver.tol >= _SINGLE_TOL)
@@ -453,7 +495,7 @@ class _Columns:
         """Take a Newton step in the active columns."""
         columns = np.flatnonzero(active)
         Q = self.Q[: columns.shape[0]]
-        P, p = self._small_steps(columns) if self.augmented is not None else self._steps(columns)
+        P, p = self._steps(columns)
         self.scores(P, p, Q)
 
         def search(i: int) -> float:
@@ -471,28 +513,6 @@ class _Columns:
         Q *= t[:, None]
         self.F[columns] += Q
         self.fresh[columns] = True
-
-    def _small_steps(self, columns: Array) -> tuple[Array, Array]:
-        """Return the Newton steps of all these columns from one product: of few data calls are the cost."""
-        A, every = self.augmented, np.arange(self.view.shape[1])
-        assert A is not None
-        sigma = self.rho[columns, None] * self.upper * self.inside[columns]
-        H: Array = (A.T * sigma[:, None, :]) @ A
-        H[:, every, every] += 1.0
-        right = -self.gradient[columns]
-        if self.intercepts:
-            H[:, -1, -1] += self.curve
-            empty = H[:, -1, -1] == 0
-            H[empty, -1, -1] = 1e-3 * self.rho[columns[empty]] * self.upper.sum()
-            right = np.column_stack([right, -self.slope[columns]])
-        scale = 1.0 / np.sqrt(np.einsum("kjj->kj", H))
-        H *= scale[:, :, None] * scale[:, None, :]
-        try:
-            moves = scale * np.linalg.solve(H, (scale * right)[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            return self._steps(columns)
-        d = every.shape[0]
-        return moves[:, :d], moves[:, d] if self.intercepts else np.zeros(columns.shape[0])
 
     def _steps(self, columns: Array) -> tuple[Array, Array]:
         """Return the Newton steps of these columns."""
