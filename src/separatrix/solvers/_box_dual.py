@@ -127,7 +127,8 @@ class BoxDual:
         width = _LINE if self.view.sparse else K
         groups = [np.arange(k, min(k + width, K)) for k in range(0, K, width)]
         with single_threaded(self.view.shape[0] * coef.size):
-            parts = list(in_threads(lambda g: _Judged(self, groups[g], coef, b, V, len(groups) > 1), len(groups)))
+            many = len(groups) > 1
+            parts = list(in_threads(lambda g: _Judged(self, groups[g], coef, b, V, many), len(groups)))
         mistakes = None
         if self.numbers is None:
             if self.problem.largest_wins:
@@ -191,6 +192,7 @@ class _Judged:
         self.by_feature = np.zeros((d, width))
         self.by_feature[:, : self.count] = W[own].T
         size = (d + 1) * width
+        total: Array
         if one_of_many:
             # Threads share the groups: one total is enough for all rows.
             total = np.zeros(size)

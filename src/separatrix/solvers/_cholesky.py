@@ -33,7 +33,8 @@ def _routine(name: str, arguments: int) -> Any:
 def _call(name: str, dtype: np.dtype[Any], *arguments: Any) -> int:
     """Call ``name`` of the dtype's precision; return its ``info``."""
     info = ctypes.c_int(0)
-    pointers = [a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in (*arguments, info)]
+    values = (*arguments, info)
+    pointers = [a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in values]
     _routine(("s" if dtype == np.float32 else "d") + name, len(pointers))(*pointers)
     return info.value
 
@@ -57,6 +58,8 @@ def solver_of(build: Callable[[], Array]) -> Callable[[Array], Array]:
         H *= scale[:, None]
         H *= scale
         every, size = np.arange(H.shape[0]), ctypes.c_int(H.shape[0])
+        if ridge > 1.0:  # not even finite: its diagonal has to do
+            H[:] = 0.0
         H[every, every] = 1.0 + ridge
         # Rows here are columns there.
         side = ctypes.c_char(b"L")

@@ -101,7 +101,8 @@ class BoxCoordinate:
         self.view = in_memory(problem.view, "dual coordinate descent")
         self.problem, self.tol = problem, float(tol)
         self.dual = BoxDual(problem, C, scaling)
-        self.coef, self.intercept = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+        self.coef = np.asarray(coef, dtype=np.float64)
+        self.intercept = np.asarray(intercept, dtype=np.float64)
         present = problem.weights
         self.visits = Visits(self.view, problem.classes, present, shuffle=True, seed=seed, merge=False)
         self.seed = seed
