@@ -163,7 +163,7 @@ void bind_small_newton(nb::module_& m) {
             self->V0.resize(columns * n);
             self->gradient.resize(columns * d);
             self->inside.resize(columns * n);
-            self->each.assign(columns, {.rho = rho, .growth = growth, .least = HUGE_VAL, .fresh = true});
+            self->each.assign(columns, {.rho = rho, .growth = growth, .highest = rho, .least = HUGE_VAL, .least_rest = HUGE_VAL, .fresh = true});
             double total = 0;
             for (std::size_t i = 0; i < n; ++i) total += upper.data()[i];
             self->state = {

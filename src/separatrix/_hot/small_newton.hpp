@@ -36,10 +36,15 @@ public:
                                                         : growth;
                 c.rho = c.rho * c.growth < rules.steepest ? c.rho * c.growth : rules.steepest;
                 c.inner = 0;
+                if (c.rho > c.highest) {
+                    c.highest = c.rho;
+                    c.least_rest = __builtin_huge_val();
+                }
                 judge(k);
             }
-            c.idle = c.gap < 0.9 * c.least ? 0 : c.idle + 1;
+            c.idle = c.gap < 0.9 * c.least || c.rest < 0.9 * c.least_rest ? 0 : c.idle + 1;
             c.least = c.gap < c.least ? c.gap : c.least;
+            c.least_rest = c.rest < c.least_rest ? c.rest : c.least_rest;
             const bool tired = c.idle > rules.patience;
             c.active = waits(c) && !tired;
             sums.stuck |= waits(c) && tired;

@@ -7,8 +7,10 @@ namespace separatrix {
 
 struct SmallColumn {
     double rho, growth;         // 1/ρ is the width of the smoothed kink, growth what multiplies ρ next
+    double highest;             // largest ρ so far
     double primal, gap, rest;   // rest: the part of the gap within the smoothed problem
-    double least, slope;        // smallest gap so far; derivative in the intercept
+    double least, least_rest;   // smallest gap so far, smallest rest since ρ was largest
+    double slope;               // derivative in the intercept
     int inner, idle;            // steps within the smoothed problem; steps without progress
     bool fresh, active;
 };
