@@ -174,13 +174,24 @@ class BoxCoordinate:
             if stuck and self.single:
                 self._promote()
             slow = [group for group in self.groups if group.slow and not group.done]
-            if self.newton and slow and len(slow) == sum(not group.done for group in self.groups):
+            all_slow = slow and len(slow) == sum(not group.done for group in self.groups)
+            if self.newton and all_slow and self._newton_fits(slow):
                 yield from self._finish_with_newton(control, slow)
                 return
 
     def _measure(self) -> float:
         total, gap = float(self.primal.sum()), float(self.gap.sum())
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
+
+    def _newton_fits(self, slow: list[_Group]) -> bool:
+        """Return whether the matrices of Newton's method, of free samples or of features, are small enough."""
+        from separatrix.solvers._newton_columns import MOST_FREE
+
+        if self.view.shape[1] <= MOST_FREE:
+            return True
+        most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
+        free = [np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max() for g in slow]
+        return bool(max(free) <= MOST_FREE)
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""
