@@ -184,7 +184,7 @@ class BoxCoordinate:
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
 
     def _newton_fits(self, slow: list[_Group]) -> bool:
-        """Return whether the matrices of Newton's method, of free samples or of features, are small enough."""
+        """Return whether the matrices of Newton's method, of samples or of features, are small enough."""
         from separatrix.solvers._newton_columns import MOST_FREE
 
         if self.view.shape[1] <= MOST_FREE:
