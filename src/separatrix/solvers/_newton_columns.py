@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Samples times columns from which on columns share the threads.
 _CHUNK = 1 << 16
 #: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
-RHO, GROWTH, LEAST_GROWTH, STEEPEST = 0.5, 10.0, 1.5, 1e9
+RHO, GROWTH, LEAST_GROWTH, STEEPEST = 0.5, 4.0, 1.5, 1e9
 #: What multiplies ρ at first where dual variables are given.
 _GIVEN_GROWTH = 3.0
 #: How short a step shows that the kink is too narrow.
