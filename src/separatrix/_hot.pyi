@@ -211,6 +211,13 @@ def respond(
 # start.
 def search(f: NDArray[Any], q: NDArray[Any], *loss_and_slopes: Any) -> float: ...
 
+# Newton steps of all columns of few dense data; W, b, F = X Wᵀ + b and V are changed in place.
+class SmallNewton:
+    def __init__(self, **data_and_rules: Any) -> None: ...
+    # Objective, gap, whether any column goes on, whether any can get no further.
+    def measure(self) -> tuple[float, float, bool, bool]: ...
+    def step(self) -> None: ...
+
 class _CrammerSinger:
     negligible: float
     def __init__(

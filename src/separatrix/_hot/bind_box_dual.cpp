@@ -4,10 +4,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "bindings.hpp"
 #include "box_dual_state.hpp"
@@ -137,11 +139,78 @@ void bind_state(nb::module_& m, const char* name) {
     bind_rows<S, double>(c);
 }
 
+// The state and what Python need not see.
+struct SmallNewtonOwner {
+    SmallNewtonState state;
+    std::vector<SmallColumn> each;
+    std::vector<double> work, V0, gradient;
+    std::vector<std::uint8_t> inside;
+};
+
+void bind_small_newton(nb::module_& m) {
+    using Owner = SmallNewtonOwner;
+    nb::class_<Owner> c(m, "SmallNewton");
+    c.def(
+        "__init__",
+        [](Owner* self, const Array<const double>& x, const Optional<const std::int8_t>& codes,
+           const Optional<const double>& numbers, const Array<const double>& upper, double epsilon, bool bounded,
+           bool intercept, double square, const Array<double>& W, const Array<double>& b, const Array<double>& F,
+           const Array<double>& V, double rho, double tol, double steepest, double growth, double least_growth,
+           double shortest, int patience) {
+            new (self) Owner{};
+            const std::size_t n = x.shape(0), d = x.shape(1), columns = W.shape(0);
+            self->work.resize((d + 1) * (d + 3) + n);
+            self->V0.resize(columns * n);
+            self->gradient.resize(columns * d);
+            self->inside.resize(columns * n);
+            self->each.assign(columns, {.rho = rho, .growth = growth, .highest = rho, .least = HUGE_VAL, .least_rest = HUGE_VAL, .fresh = true});
+            double total = 0;
+            for (std::size_t i = 0; i < n; ++i) total += upper.data()[i];
+            self->state = {
+                .n = static_cast<std::int64_t>(n),
+                .d = static_cast<std::int64_t>(d),
+                .columns = static_cast<std::int64_t>(columns),
+                .x = x.data(),
+                .codes = pointer(codes),
+                .numbers = pointer(numbers),
+                .upper = upper.data(),
+                .total = total,
+                .epsilon = epsilon,
+                .bounded = bounded,
+                .intercept = intercept,
+                .curve = square > 0 ? 1 / square : 0.0,
+                .square = square,
+                .W = W.data(),
+                .b = b.data(),
+                .F = F.data(),
+                .V = V.data(),
+                .V0 = self->V0.data(),
+                .gradient = self->gradient.data(),
+                .inside = self->inside.data(),
+                .each = self->each.data(),
+                .work = self->work.data(),
+                .rules = {tol, steepest, growth, least_growth, shortest, patience},
+            };
+        },
+        nb::kw_only(), "x"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "epsilon"_a, "bounded"_a, "intercept"_a,
+        "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
+        "shortest"_a, "patience"_a);
+    c.def("measure", [](Owner& self) {
+        const SmallNewtonSums sums = kernel_set().small_measure(self.state);
+        return std::make_tuple(sums.primal, sums.gap, sums.active, sums.stuck);
+    });
+    c.def("step", [](Owner& self) {
+        nb::gil_scoped_release release;
+        kernel_set().small_step(self.state);
+    });
+}
+
 }  // namespace
 
 void separatrix::bind_box_dual(nb::module_& m) {
     bind_state<float>(m, "BoxDualFloat32");
     bind_state<double>(m, "BoxDualFloat64");
+    bind_small_newton(m);
     // respond(common…, v, inside) and search(common…, first, curve, start): the scores of one column, how they
     // change along a line and how far, and what defines its loss.
     m.def(

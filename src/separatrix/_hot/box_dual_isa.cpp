@@ -2,6 +2,7 @@
 // multiply-adds: their iterates may differ in the last bits, their certified answers agree.
 #include "box_dual.hpp"
 #include "kernels.hpp"
+#include "small_newton.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -23,7 +24,7 @@ constexpr BoxDualKernels<T, S> kernels_of = {
     pass<S, DenseArray<T>>, pass<S, CsrArray<T, std::int32_t>>, pass<S, CsrArray<T, std::int64_t>>};
 
 const BoxDualSet table = {kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
-                          kernels_of<double, double>, respond, search};
+                          kernels_of<double, double>, respond, search, small_measure, small_step};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "small_newton_state.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -73,6 +74,8 @@ struct BoxDualSet {
     BoxDualKernels<double, double> double_double;
     ResponseSums (*respond)(const Response&);
     double (*search)(Response, double first, double curve, double start);
+    SmallNewtonSums (*small_measure)(SmallNewtonState&);
+    void (*small_step)(SmallNewtonState&);
 };
 
 namespace baseline { const BoxDualSet& box_dual_set(); }

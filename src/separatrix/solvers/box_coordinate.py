@@ -31,8 +31,8 @@ from separatrix.solvers._softmax_gap import row_arguments
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
 
-#: Bytes of the weights of one feature: two cache lines, which processors fetch together.
-_LINE = 128
+#: Bytes of the weights of one feature in a group of columns, at most; columns of a register.
+_MOST_BYTES, _LANES = 256, 8
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
 #: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
@@ -101,7 +101,8 @@ class BoxCoordinate:
         self.view = in_memory(problem.view, "dual coordinate descent")
         self.problem, self.tol = problem, float(tol)
         self.dual = BoxDual(problem, C, scaling)
-        self.coef, self.intercept = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
+        self.coef = np.asarray(coef, dtype=np.float64)
+        self.intercept = np.asarray(intercept, dtype=np.float64)
         present = problem.weights
         self.visits = Visits(self.view, problem.classes, present, shuffle=True, seed=seed, merge=False)
         self.seed = seed
@@ -137,8 +138,10 @@ class BoxCoordinate:
 
     def _grouped(self) -> list[_Group]:
         dtype = np.dtype(np.float32 if self.single else np.float64)
-        width = _LINE // dtype.itemsize
         K = self.problem.columns
+        # Two groups at least, for two threads, where they fill cache lines.
+        count = max(2 if K > 3 * _LANES else 1, -(-K * dtype.itemsize // _MOST_BYTES))
+        width = -(-K // (count * _LANES)) * _LANES
         starts = range(0, K, width)
         return [_Group(self, np.arange(k, min(k + width, K)), dtype, self.seed + k) for k in starts]
 
@@ -171,7 +174,8 @@ class BoxCoordinate:
             if stuck and self.single:
                 self._promote()
             slow = [group for group in self.groups if group.slow and not group.done]
-            if self.newton and slow and len(slow) == sum(not group.done for group in self.groups):
+            all_slow = slow and len(slow) == sum(not group.done for group in self.groups)
+            if self.newton and all_slow and self._newton_fits(slow):
                 yield from self._finish_with_newton(control, slow)
                 return
 
@@ -179,10 +183,21 @@ class BoxCoordinate:
         total, gap = float(self.primal.sum()), float(self.gap.sum())
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
 
+    def _newton_fits(self, slow: list[_Group]) -> bool:
+        """Return whether the matrices of Newton's method, of samples or of features, are small enough."""
+        from separatrix.solvers._newton_columns import MOST_FREE
+
+        if self.view.shape[1] <= MOST_FREE:
+            return True
+        most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
+        free = [np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max() for g in slow]
+        return bool(max(free) <= MOST_FREE)
+
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""
         from separatrix.solvers.semismooth_newton import SemismoothNewton
 
+        self.coef, self.intercept = np.empty_like(self.coef), np.empty_like(self.intercept)
         for group in self.groups:
             self.coef[group.own], self.intercept[group.own] = group.parameters()
         own = np.concatenate([group.own for group in slow])

@@ -23,40 +23,33 @@ shows the way as well as all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from scipy import linalg
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
-from separatrix.data.threads import in_threads
-from separatrix.data.view import Array, DataView, csr_parts
+from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual, Evaluation
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._newton_columns import (
+    GROWTH,
+    LEAST_GROWTH,
+    PATIENCE,
+    RHO,
+    SHORT,
+    SINGLE_TOL,
+    STEEPEST,
+    Columns,
+)
 
-#: Samples times columns from which on columns share the threads.
-_CHUNK = 1 << 16
-#: Multiply-adds of the Hessians up to which all columns' are formed in one product.
-_SMALL = 1 << 18
+#: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
+_SMALL = 1 << 20
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
-#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
-_RHO, _GROWTH, _LEAST_GROWTH, _STEEPEST = 0.5, 10.0, 1.5, 1e9
-#: How short a step shows that the kink is too narrow.
-_SHORT = 0.02
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
 _SAMPLE_ROWS, _SAMPLE_PER_FEATURE, _STAGE = 2000, 8, 8
-#: Tolerances from here on are reached with single precision products of single precision data.
-_SINGLE_TOL = 1e-5
-#: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
-_GATHERED, _GROUPS = 4096, 4
-#: Free samples per feature below which their inner products are used instead of the Hessian.
-_WIDE = 0.7
-#: Newton steps without progress after which rounding is blamed.
-_PATIENCE = 32
 
 
 class SemismoothNewton:
@@ -119,17 +112,20 @@ class SemismoothNewton:
         self.batches = [chosen[k : k + room] for k in range(0, chosen.shape[0], room)]
         self.primal, self.gap = np.zeros(K), np.zeros(K)
         self.gap[chosen] = np.inf
-        self.single = problem.view.dtype == np.float32 and tol >= _SINGLE_TOL
+        self.single = problem.view.dtype == np.float32 and tol >= SINGLE_TOL
         self._evaluation: Evaluation | None = None
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
+        if self._small():
+            yield from self._small_steps()
+            return
         primal, gap = self.primal, self.gap
         for own in self.batches:
-            columns: _Columns | None = None
+            columns: Columns | None = None
             for view, rows in self._stages(own):
                 last = rows is None
-                columns = _Columns(self, view, own, rows, 1.0 if last else max(1e-2, self.tol), columns)
+                columns = Columns(self, view, own, rows, 1.0 if last else max(1e-2, self.tol), columns)
                 while True:
                     active = columns.measure()
                     if last:
@@ -147,6 +143,49 @@ class SemismoothNewton:
                     columns.step(active)
                     if control.expired():
                         return
+
+    def _small(self) -> bool:
+        """Return whether calls would cost more than what they compute."""
+        view, K = self.problem.view, self.problem.columns
+        work = K * view.shape[0] * (view.shape[1] + 1) ** 2
+        return not (view.sparse or self.given or work > _SMALL) and len(self.batches) == 1
+
+    def _small_steps(self) -> Iterator[Step]:
+        """Yield a step after each compiled Newton step of all columns."""
+        dual, view, K = self.dual, self.problem.view, self.problem.columns
+        x = np.ascontiguousarray(view.read(slice(0, view.shape[0])), dtype=np.float64)
+        start = 2.0 if dual.squared else RHO * (GROWTH if self.coef.any() else 1.0)
+        # The compiled state points into the arrays: they live as long.
+        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray(self.coef @ x.T + self.intercept[:, None])
+        state = _hot.SmallNewton(
+            x=x,
+            codes=codes,
+            numbers=dual.numbers,
+            upper=dual.upper,
+            epsilon=dual.epsilon,
+            bounded=not dual.squared,
+            intercept=self.problem.fit_intercept,
+            square=dual.square,
+            W=self.coef,
+            b=self.intercept,
+            F=F,
+            V=self.V,
+            rho=start,
+            tol=self.tol,
+            steepest=2.0 if dual.squared else STEEPEST,
+            growth=GROWTH,
+            least_growth=LEAST_GROWTH,
+            shortest=SHORT,
+            patience=PATIENCE,
+        )
+        while True:
+            primal, gap, active, stuck = state.measure()
+            measure = gap / max(primal, 1e-300)
+            record = {"objective": primal, "relative_gap": measure}
+            yield Step(record, measure, "max_iter" if stuck and not active else None)
+            if not active:
+                return
+            state.step()
 
     def _stages(self, own: Array) -> Iterator[tuple[DataView, Array | None]]:
         """Yield growing samples of the rows and at last all of them."""
@@ -174,327 +213,3 @@ class SemismoothNewton:
         samples = int(np.count_nonzero(self.dual.upper > 0))
         certificate = found.certificate(outcome, self.tol, samples)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
-
-
-class _Columns:
-    """Some columns on some rows, in step."""
-
-    def __init__(
-        self,
-        solver: SemismoothNewton,
-        view: DataView,
-        own: Array,
-        rows: Array | None,
-        share: float,
-        before: _Columns | None,
-    ) -> None:
-        dual = solver.dual
-        self.dual, self.view, self.own = dual, view, own
-        self.tol = solver.tol if rows is None else max(solver.tol, 1e-2)
-        self.dtype = np.dtype(np.float32 if solver.single else np.float64)
-        K, (n, d) = own.shape[0], view.shape
-        codes = dual.codes(own)
-        numbers, upper = dual.numbers, dual.upper
-        if rows is not None:
-            codes = None if codes is None else np.ascontiguousarray(codes[:, rows])
-            numbers = None if numbers is None else numbers[rows]
-            part = float(upper[rows].sum())
-            upper = upper[rows] * (float(upper.sum()) / part if part > 0 else 1.0)
-        self.codes, self.numbers, self.upper = codes, numbers, np.ascontiguousarray(upper)
-        self.even = float(upper[0]) if n and np.all(upper == upper[0]) else None
-        self.W: Array = solver.coef[own] if before is None else before.W
-        self.b: Array = solver.intercept[own] if before is None else before.b
-        self.F = np.empty((K, n))
-        self.scores(self.W, self.b, self.F)
-        self.Q = np.empty((K, n))
-        self.V, self.inside = np.empty((K, n)), np.empty((K, n), dtype=np.uint8)
-        self.V0: Array | None = None
-        # A squared loss is its own envelope for ρ = 2; smaller values only help on the way.
-        self.steepest = 2.0 if dual.squared else _STEEPEST
-        self.rho = np.full(K, 2.0 if dual.squared else _RHO)
-        if not dual.squared:
-            if before is not None:
-                self.rho = before.rho.copy()
-            elif self.W.any():
-                self.rho *= _GROWTH
-            if solver.given and rows is None:
-                self.V0 = solver.V[own]
-        self.growth, self.inner = np.full(K, _GROWTH), np.zeros(K, dtype=int)
-        self.primal = self.gap = np.full(K, np.inf)
-        self.least, self.idle = np.full(K, np.inf), np.zeros(K, dtype=int)
-        self.intercepts = dual.free or dual.square > 0
-        self.curve = 0.0 if dual.free or not self.intercepts else 1.0 / dual.square
-        self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
-        self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
-        self.fresh = np.ones(K, dtype=bool)
-        self.augmented: Array | None = None
-        if not view.sparse and K * n * (d + 1) ** 2 <= _SMALL:
-            ones = np.ones((n, 1 if self.intercepts else 0))
-            self.augmented = np.hstack([view.read(slice(0, n)).astype(np.float64, copy=False), ones])
-        self.stuck = False
-
-    # Readings of the data.
-
-    def scores(self, W: Array, b: Array, out: Array) -> None:
-        """Write the scores of these weights into ``out``, of shape (columns, n)."""
-        A = W.astype(self.dtype)
-
-        def write(rows: slice, block: Any) -> int:
-            out[:, rows] = (block @ A.T).T if self.view.sparse else A @ block.T
-            return 0
-
-        self._read(write, self.view.shape[0] * A.size)
-        out += b[:, None]
-
-    def transposed(self, V: Array) -> Array:
-        """Return ``Σ_i v_i x_i`` of each column."""
-
-        def part(rows: slice, block: Any) -> Array:
-            R = V[:, rows].astype(self.dtype)
-            return np.asarray((block.T @ R.T).T if self.view.sparse else R @ block, dtype=np.float64)
-
-        return np.asarray(self._read(part, V.size * self.view.shape[1]))
-
-    def _read(self, function: Callable[[slice, Any], Any], work: float) -> Any:
-        # Whole small data at once: blocks and threads would cost more than they gain.
-        if work < 1 << 21:
-            rows = slice(0, self.view.shape[0])
-            return function(rows, self.view.read(rows))
-        return self.view.map_sum(function, 8 * self.W.size)
-
-    def gram(self, k: int) -> Array:
-        """Return the Hessian of column ``k`` in (w, b): its free samples' products, and the penalty."""
-        d = self.view.shape[1]
-        free = np.flatnonzero(self.inside[k])
-        size, step = d * d + d + 1, max(_GATHERED, 2 * d)
-        starts = range(0, free.shape[0], step)
-        groups = max(1, min(_GROUPS, len(starts)))
-
-        def group(number: int) -> Array:
-            total = np.zeros(size)
-            H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
-            for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
-                rows = free[start : start + step]
-                A, s = self.view.take(rows), self.upper[rows]
-                total[-1] += s.sum()
-                if self.view.sparse:
-                    _hot.gram_csr(*csr_parts(A), s, H)
-                    sums += A.T @ s
-                    continue
-                A = A.astype(self.dtype, copy=False)
-                root = np.sqrt(s).astype(self.dtype)
-                if self.even != 1.0:
-                    A *= root[:, None]
-                H += A.T @ A
-                sums += root @ A
-            return total
-
-        parts = in_threads(group, groups)
-        total = next(parts)
-        for part in parts:
-            total += part
-        total *= self.rho[k]
-        D = d + 1 if self.intercepts else d
-        H = np.zeros((D, D))
-        H[:d, :d] = total[: d * d].reshape(d, d)
-        if self.view.sparse:
-            H[:d, :d] += H[:d, :d].T.copy()
-        H[np.arange(d), np.arange(d)] += 1.0
-        if self.intercepts:
-            H[d, :d] = H[:d, d] = total[d * d : -1]
-            # Where no sample is free, a free intercept has no curvature: the line search finds its length.
-            H[d, d] = (total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
-        return H
-
-    # Sums over the samples of a column.
-
-    def _loss(self, k: int) -> tuple[Any, ...]:
-        """Return what defines the smoothed loss of column ``k``, as the compiled loops take it."""
-        codes = None if self.codes is None else self.codes[k]
-        v0 = None if self.V0 is None else self.V0[k]
-        return codes, self.numbers, self.upper, v0, self.rho[k], self.dual.epsilon, not self.dual.squared
-
-    def _each(self, function: Callable[[int], Any], columns: Array) -> list[Any]:
-        if self.view.shape[0] * columns.shape[0] < _CHUNK:
-            return [function(int(k)) for k in columns]
-        return list(in_threads(lambda i: function(int(columns[i])), columns.shape[0]))
-
-    # The method.
-
-    def measure(self) -> Array:
-        """Compute objective, bound and gradient of the columns that have moved; return which are not done."""
-        moved = np.flatnonzero(self.fresh)
-        if moved.shape[0]:
-            self._judge(moved)
-            self.fresh[:] = False
-        waiting = self.gap > self.tol * self.primal
-        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
-        ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
-        if ready.any():
-            chosen = np.flatnonzero(ready)
-            if not self.dual.squared:
-                if self.V0 is None:
-                    self.V0 = np.zeros_like(self.V)
-                self.V0[chosen] = self.V[chosen]
-            # The easier the last smoothed problem was, the more the kink narrows in the next.
-            taken = self.inner[chosen]
-            change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
-            self.growth[chosen] = np.clip(self.growth[chosen] * change, _LEAST_GROWTH, _GROWTH)
-            self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], self.steepest)
-            self.inner[chosen] = 0
-            self._judge(chosen)
-            waiting = self.gap > self.tol * self.primal
-        better = self.gap < 0.9 * self.least
-        self.least = np.minimum(self.least, self.gap)
-        self.idle = np.where(better, 0, self.idle + 1)
-        tired = waiting & (self.idle > _PATIENCE)
-        self.stuck = bool(tired.any())
-        return np.asarray(waiting & ~tired)
-
-    def _judge(self, columns: Array) -> None:
-        def one(k: int) -> tuple[float, ...]:
-            return _hot.respond(self.F[k], None, 0.0, *self._loss(k), self.V[k], self.inside[k])
-
-        found = np.array(self._each(one, columns))
-        self.losses[columns], self.linear[columns], self.squares[columns] = found[:, 2:].T
-        self.products[columns] = self.transposed(self.V[columns])
-        self.sums[columns] = self.V[columns].sum(axis=1)
-        dual = self.dual
-        norms = np.einsum("kj,kj->k", self.W, self.W)
-        self.primal = dual.primal(norms, self.b, self.losses)
-        squares = np.einsum("kj,kj->k", self.products, self.products)
-        bound = dual.bound(self.linear, self.squares, squares, self.sums)
-        self.gap = np.maximum(self.primal - bound, 0.0)
-        self.gradient = self.W - self.products
-        self.slope = (self.curve * self.b - self.sums) if self.intercepts else np.zeros_like(self.b)
-        # The part of the gap that Newton's method inside the smoothed problem can still take away.
-        self.rest = 0.5 * np.einsum("kj,kj->k", self.gradient, self.gradient)
-        if dual.square > 0:
-            self.rest += 0.5 * dual.square * np.square(self.slope)
-        elif dual.free:
-            # What it will cost to make the dual variables sum to 0.
-            unbalanced = np.abs(self.slope) * (1.0 + np.abs(self.b))
-            self.rest, self.gap = self.rest + unbalanced, self.gap + unbalanced
-
-    def step(self, active: Array) -> None:
-        """Take a Newton step in the active columns."""
-        columns = np.flatnonzero(active)
-        Q = self.Q[: columns.shape[0]]
-        P, p = self._small_steps(columns) if self.augmented is not None else self._steps(columns)
-        self.scores(P, p, Q)
-
-        def search(i: int) -> float:
-            k = int(columns[i])
-            return self._search(k, P[i], float(p[i]), Q[i])
-
-        t = np.array(self._each(search, np.arange(columns.shape[0])))
-        self.inner[columns] += 1
-        # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
-        short = columns[t < (0.01 * _SHORT if self.dual.squared else _SHORT)]
-        self.rho[short] /= np.maximum(self.growth[short], 4.0)
-        self.growth[short] = _LEAST_GROWTH
-        self.W[columns] += t[:, None] * P
-        self.b[columns] += t * p
-        Q *= t[:, None]
-        self.F[columns] += Q
-        self.fresh[columns] = True
-
-    def _small_steps(self, columns: Array) -> tuple[Array, Array]:
-        """Return the Newton steps of all these columns from one product: of few data calls are the cost."""
-        A, every = self.augmented, np.arange(self.view.shape[1])
-        assert A is not None
-        sigma = self.rho[columns, None] * self.upper * self.inside[columns]
-        H: Array = (A.T * sigma[:, None, :]) @ A
-        H[:, every, every] += 1.0
-        right = -self.gradient[columns]
-        if self.intercepts:
-            H[:, -1, -1] += self.curve
-            empty = H[:, -1, -1] == 0
-            H[empty, -1, -1] = 1e-3 * self.rho[columns[empty]] * self.upper.sum()
-            right = np.column_stack([right, -self.slope[columns]])
-        scale = 1.0 / np.sqrt(np.einsum("kjj->kj", H))
-        H *= scale[:, :, None] * scale[:, None, :]
-        try:
-            moves = scale * np.linalg.solve(H, (scale * right)[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            return self._steps(columns)
-        d = every.shape[0]
-        return moves[:, :d], moves[:, d] if self.intercepts else np.zeros(columns.shape[0])
-
-    def _steps(self, columns: Array) -> tuple[Array, Array]:
-        """Return the Newton steps of these columns."""
-        P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
-
-        def newton(i: int) -> None:
-            k = int(columns[i])
-            free = np.flatnonzero(self.inside[k])
-            wide = free.shape[0] < _WIDE * self.view.shape[1]
-            P[i], p[i] = self._among_samples(k, free) if wide else self._among_features(k)
-
-        self._each(newton, np.arange(columns.shape[0]))
-        return P, p
-
-    def _among_features(self, k: int) -> tuple[Array, float]:
-        """Return the Newton step of column ``k`` from its Hessian."""
-        right = -np.append(self.gradient[k], self.slope[k]) if self.intercepts else -self.gradient[k]
-        move = _solver_of(self.gram(k))(right)
-        return (move[:-1], float(move[-1])) if self.intercepts else (move, 0.0)
-
-    def _among_samples(self, k: int, free: Array) -> tuple[Array, float]:
-        r"""Return the same step from the inner products of the free samples, where these are few.
-
-        With ``λ = S (A p + q)``, ``A`` the free samples and ``S`` their σ, the step (p, q) solves
-        ``p = −∇_w − Aᵀλ`` and ``(S⁻¹ + A Aᵀ) λ = q − A ∇_w``, ``Σ λ + q/γ² = −∇_b``.
-        """
-        g, slope = self.gradient[k], self.slope[k]
-        if not free.shape[0]:
-            # Nothing bends a free intercept: the line search finds how far it goes.
-            curve = self.curve or 1e-3 * self.rho[k] * float(self.upper.sum())
-            return -g, -slope / curve if self.intercepts else 0.0
-        A = self.view.take(free)
-        A = A.astype(self.dtype) if A.dtype != self.dtype else A
-        if self.view.sparse:
-            M = np.zeros((free.shape[0], free.shape[0]))
-            _hot.gram_csr(*csr_parts(A.T.tocsr()), None, M)
-            M += M.T.copy()
-        else:
-            M = np.asarray(A @ A.T, dtype=np.float64)
-        M[np.diag_indices_from(M)] += 1.0 / (self.rho[k] * self.upper[free])
-        solve = _solver_of(M)
-        right = solve(np.asarray(A @ g, dtype=np.float64))
-        q = 0.0
-        if self.intercepts:
-            ones = solve(np.ones(free.shape[0]))
-            q = float((right.sum() - slope) / (ones.sum() + self.curve))
-            right = right - q * ones
-        return np.asarray(A.T @ right, dtype=np.float64) - g, q
-
-    def _search(self, k: int, p: Array, q: float, change: Array) -> float:
-        """Return how far to go: where the objective's slope along the step, which rises, is about 0."""
-        start = float(self.gradient[k] @ p + self.slope[k] * q)
-        if not start < 0:
-            return 0.0
-        first = float(self.W[k] @ p) + self.curve * self.b[k] * q
-        curve = float(p @ p) + self.curve * q * q
-        return _hot.search(self.F[k], change, *self._loss(k), first, curve, start)
-
-    def write(self, coef: Array, intercept: Array, V: Array) -> None:
-        """Put parameters and dual variables where the solver keeps them."""
-        coef[self.own], intercept[self.own], V[self.own] = self.W, self.b, self.V
-
-
-def _solver_of(H: Array) -> Callable[[Array], Array]:
-    """Return what multiplies by the inverse of a positive definite matrix, scaled to unit diagonal."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-300))
-    H *= scale[:, None]
-    H *= scale
-    ridge, every = 0.0, np.arange(H.shape[0])
-    while True:
-        H[every, every] = 1.0 + ridge
-        try:
-            # NumPy's Cholesky lets other threads work at the same time, SciPy's does not.
-            factor = np.linalg.cholesky(H)
-        except np.linalg.LinAlgError:
-            ridge = max(1e-14, 100.0 * ridge)
-            continue
-        return lambda right: np.asarray(scale * linalg.lapack.dpotrs(factor.T, scale * right, lower=0)[0])

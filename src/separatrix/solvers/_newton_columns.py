@@ -1,0 +1,454 @@
+"""Newton's method of some columns on some rows, in step; :mod:`.semismooth_newton` tells the method.
+
+The Hessian of a column is formed from the products of its free samples; from one step to the next only those
+that change sides are added or taken away. Where free samples are fewer than features, their inner products
+give the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from separatrix import _hot
+from separatrix.data.threads import in_threads
+from separatrix.data.view import Array, DataView, csr_parts
+from separatrix.solvers._cholesky import solver_of
+
+if TYPE_CHECKING:
+    from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+#: Samples times columns from which on columns share the threads.
+_CHUNK = 1 << 16
+#: First ρ (1/ρ is the width of the smoothed kink), what multiplies it at most and at least, and its limit.
+RHO, GROWTH, LEAST_GROWTH, STEEPEST = 0.5, 4.0, 1.5, 1e9
+#: What multiplies ρ at first where dual variables are given.
+_GIVEN_GROWTH = 3.0
+#: How short a step shows that the kink is too narrow.
+SHORT = 0.02
+#: Tolerances from here on are reached with single precision products of single precision data.
+SINGLE_TOL = 1e-5
+#: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
+_GATHERED, _GROUPS = 4096, 4
+#: Free samples per feature below which their inner products are used instead of the Hessian.
+_WIDE = 0.7
+#: Bytes of the Hessians that are kept from one step to the next, at most.
+_KEPT_BYTES = 256 << 20
+#: Entries of Hessians that single precision must not hold; how much larger what is taken away may be.
+_LARGE, _ROUNDED = 1e30, 1e3
+#: Newton steps without progress after which a Hessian in single precision is given up.
+_COARSE_PATIENCE = 6
+#: Free samples up to which a matrix of their products is formed; beyond, most steps of conjugate gradients.
+MOST_FREE, _MOST_CONJUGATE = 8000, 200
+#: Newton steps without progress after which rounding is blamed.
+PATIENCE = 32
+
+
+class Columns:
+    """Some columns on some rows, in step."""
+
+    def __init__(
+        self,
+        solver: SemismoothNewton,
+        view: DataView,
+        own: Array,
+        rows: Array | None,
+        share: float,
+        before: Columns | None,
+    ) -> None:
+        dual = solver.dual
+        self.dual, self.view, self.own = dual, view, own
+        self.tol = solver.tol if rows is None else max(solver.tol, 1e-2)
+        self.dtype = np.dtype(np.float32 if solver.single else np.float64)
+        K, (n, d) = own.shape[0], view.shape
+        codes = dual.codes(own)
+        numbers, upper = dual.numbers, dual.upper
+        if rows is not None:
+            codes = None if codes is None else np.ascontiguousarray(codes[:, rows])
+            numbers = None if numbers is None else numbers[rows]
+            part = float(upper[rows].sum())
+            upper = upper[rows] * (float(upper.sum()) / part if part > 0 else 1.0)
+        self.codes, self.numbers, self.upper = codes, numbers, np.ascontiguousarray(upper)
+        self.even = float(upper[0]) if n and np.all(upper == upper[0]) else None
+        self.W: Array = solver.coef[own] if before is None else before.W
+        self.b: Array = solver.intercept[own] if before is None else before.b
+        self.F = np.empty((K, n))
+        self.scores(self.W, self.b, self.F)
+        self.Q = np.empty((K, n))
+        self.V, self.inside = np.empty((K, n)), np.empty((K, n), dtype=np.uint8)
+        self.V0: Array | None = None
+        # A squared loss is its own envelope for ρ = 2; smaller values only help on the way.
+        self.steepest = 2.0 if dual.squared else STEEPEST
+        self.rho = np.full(K, 2.0 if dual.squared else RHO)
+        if not dual.squared:
+            if before is not None:
+                self.rho = before.rho.copy()
+            elif self.W.any():
+                self.rho *= GROWTH
+            if solver.given and rows is None:
+                self.V0 = solver.V[own]
+        self.growth = np.full(K, _GIVEN_GROWTH if solver.given else GROWTH)
+        self.inner = np.zeros(K, dtype=int)
+        self.primal = self.gap = np.full(K, np.inf)
+        self.least, self.least_rest = np.full(K, np.inf), np.full(K, np.inf)
+        self.idle, self.highest = np.zeros(K, dtype=int), self.rho.copy()
+        self.intercepts = dual.free or dual.square > 0
+        self.curve = 0.0 if dual.free or not self.intercepts else 1.0 / dual.square
+        self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
+        self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
+        self.fresh = np.ones(K, dtype=bool)
+        self.stuck = False
+        # A Hessian in single precision shows the way as well; where it does not, double takes its place.
+        self.coarse = np.full(K, solver.tol >= SINGLE_TOL)
+        #: Free samples of each column's last Hessian and the sums of their products.
+        self.kept: dict[int, tuple[Array, Array]] = {}
+        self.keep = K * d * d * 8 <= _KEPT_BYTES
+        if solver.given and rows is None:
+            self._leap(solver.V[own])
+
+    def _leap(self, V: Array) -> None:
+        """Begin at the optimum of the samples that are free in ``V``, were all others to stay as they are.
+
+        Coordinate descent knows them long before its weights are good.
+        """
+        W, b, F, every = self.W, self.b, self.F, np.arange(self.W.shape[0])
+        self._judge(every)
+        before = self.primal
+        self.W, self.b, self.F = np.zeros_like(W), np.zeros_like(b), np.zeros_like(F)
+        self.inside[:] = V != 0
+        target: Any = self.numbers if self.codes is None else self.codes
+        free = self.rho[:, None] * self.upper * (target - self.dual.epsilon * np.sign(V))
+        if not self.dual.squared:
+            self.inside &= np.abs(V) < self.upper * (1.0 - 1e-6)
+            free += V
+        free = np.where(self.inside, free, 0.0 if self.dual.squared else V)
+        self.gradient, self.slope = -self.transposed(free), -free.sum(axis=1)
+        self.W, self.b = self._steps(every)
+        self.scores(self.W, self.b, self.F)
+        self._judge(every)
+        worse = self.primal > before
+        self.W[worse], self.b[worse], self.F[worse] = W[worse], b[worse], F[worse]
+
+    # Readings of the data.
+
+    def scores(self, W: Array, b: Array, out: Array) -> None:
+        """Write the scores of these weights into ``out``, of shape (columns, n)."""
+        A = W.astype(self.dtype)
+
+        def write(rows: slice, block: Any) -> int:
+            out[:, rows] = (block @ A.T).T if self.view.sparse else A @ block.T
+            return 0
+
+        self._read(write, self.view.shape[0] * A.size)
+        out += b[:, None]
+
+    def transposed(self, V: Array) -> Array:
+        """Return ``Σ_i v_i x_i`` of each column."""
+
+        def part(rows: slice, block: Any) -> Array:
+            R = V[:, rows].astype(self.dtype)
+            return np.asarray((block.T @ R.T).T if self.view.sparse else R @ block, dtype=np.float64)
+
+        return np.asarray(self._read(part, V.size * self.view.shape[1]))
+
+    def _read(self, function: Callable[[slice, Any], Any], work: float) -> Any:
+        # Whole small data at once: blocks and threads would cost more than they gain.
+        if work < 1 << 21:
+            rows = slice(0, self.view.shape[0])
+            return function(rows, self.view.read(rows))
+        return self.view.map_sum(function, 8 * self.W.size)
+
+    def gram(self, k: int) -> Array:
+        """Return the upper triangle of column ``k``'s Hessian in (w, b)."""
+        d = self.view.shape[1]
+        total = self._free_products(k)
+        largest = float(total.max(initial=0.0)) * self.rho[k] * float(self.upper.max(initial=0.0))
+        if self.coarse[k] and not largest < _LARGE:
+            self.coarse[k] = False
+            total = self._free_products(k)
+        D = d + 1 if self.intercepts else d
+        dtype = np.dtype(np.float32 if self.coarse[k] else np.float64)
+        H = np.empty((D, D), dtype=dtype)
+        rho = self.rho[k] * (1.0 if self.even is None else self.even)
+        np.multiply(total[: d * d].reshape(d, d), total.dtype.type(rho), out=H[:d, :d], casting="same_kind")
+        every = np.arange(d)
+        if self.view.sparse:
+            H[every, every] *= 2.0
+        H[every, every] += 1.0
+        if self.intercepts:
+            H[:d, d] = rho * total[d * d : -1]
+            H[d, :d] = 0.0
+            # Where no sample is free, a free intercept has no curvature: the line search finds its length.
+            H[d, d] = (rho * total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
+        return H
+
+    def _free_products(self, k: int) -> Array:
+        """Return ``Σ U x xᵀ``, ``Σ U x`` and ``Σ U`` of the free samples; ``U = 1`` where all are even.
+
+        From one step to the next few samples change sides: then only these are added or taken away.
+        """
+        now = self.inside[k]
+        dtype = np.dtype(np.float64 if self.view.sparse or not self.coarse[k] else np.float32)
+        kept, total = self.kept.pop(k, None), None
+        if kept is not None and kept[1].dtype == dtype:
+            total = self._changed(kept[1], now.view(np.int8) - kept[0].view(np.int8), int(now.sum(dtype=int)))
+        if total is None:
+            total = self._products(np.flatnonzero(now), dtype)
+        if self.keep:
+            self.kept[k] = now.copy(), total
+        return total
+
+    def _changed(self, total: Array, change: Array, count: int) -> Array | None:
+        """Return the sums after samples came (1) and went (−1); None where it is better to begin anew."""
+        came, gone = np.flatnonzero(change > 0), np.flatnonzero(change < 0)
+        if came.shape[0] + gone.shape[0] >= count:
+            return None
+        if came.shape[0]:
+            total += self._products(came, total.dtype)
+        if gone.shape[0]:
+            less = self._products(gone, total.dtype)
+            total -= less
+            # What is left of much larger numbers is rounded with them.
+            d = self.view.shape[1]
+            if np.any(less[: d * d : d + 1] > _ROUNDED * total[: d * d : d + 1]):
+                return None
+        return total
+
+    def _products(self, chosen: Array, dtype: np.dtype[Any]) -> Array:
+        d = self.view.shape[1]
+        size, step = d * d + d + 1, max(_GATHERED, 2 * d)
+        starts = range(0, chosen.shape[0], step)
+        groups = max(1, min(_GROUPS, len(starts)))
+
+        def group(number: int) -> Array:
+            total = np.zeros(size, dtype=dtype)
+            H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
+            for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
+                rows = chosen[start : start + step]
+                A, s = self.view.take(rows), self.upper[rows]
+                if self.even is not None:
+                    s[:] = 1.0
+                total[-1] += s.sum()
+                if self.view.sparse:
+                    _hot.gram_csr(*csr_parts(A), s, H)
+                    sums += A.T @ s
+                    continue
+                A = A.astype(dtype, copy=False)
+                root = np.sqrt(s).astype(dtype)
+                if self.even is None:
+                    A *= root[:, None]
+                H += A.T @ A
+                sums += root @ A
+            return total
+
+        parts = in_threads(group, groups)
+        total = next(parts)
+        for part in parts:
+            total += part
+        return total
+
+    # Sums over the samples of a column.
+
+    def _loss(self, k: int) -> tuple[Any, ...]:
+        """Return what defines the smoothed loss of column ``k``, as the compiled loops take it."""
+        codes = None if self.codes is None else self.codes[k]
+        v0 = None if self.V0 is None else self.V0[k]
+        return codes, self.numbers, self.upper, v0, self.rho[k], self.dual.epsilon, not self.dual.squared
+
+    def _each(self, function: Callable[[int], Any], columns: Array) -> list[Any]:
+        if self.view.shape[0] * columns.shape[0] < _CHUNK:
+            return [function(int(k)) for k in columns]
+        return list(in_threads(lambda i: function(int(columns[i])), columns.shape[0]))
+
+    # The method.
+
+    def measure(self) -> Array:
+        """Compute objective, bound and gradient of the columns that have moved; return which are not done."""
+        moved = np.flatnonzero(self.fresh)
+        if moved.shape[0]:
+            self._judge(moved)
+            self.fresh[:] = False
+        waiting = self.gap > self.tol * self.primal
+        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
+        ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
+        if ready.any():
+            chosen = np.flatnonzero(ready)
+            if not self.dual.squared:
+                if self.V0 is None:
+                    self.V0 = np.zeros_like(self.V)
+                self.V0[chosen] = self.V[chosen]
+            # The easier the last smoothed problem was, the more the kink narrows in the next.
+            taken = self.inner[chosen]
+            change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
+            self.growth[chosen] = np.clip(self.growth[chosen] * change, LEAST_GROWTH, GROWTH)
+            self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], self.steepest)
+            self.inner[chosen] = 0
+            self.least_rest[self.rho > self.highest] = np.inf
+            self.highest = np.maximum(self.highest, self.rho)
+            self._judge(chosen)
+            waiting = self.gap > self.tol * self.primal
+        # Where features are large, so is the gap until the last: progress is also a smaller rest.
+        better = (self.gap < 0.9 * self.least) | (self.rest < 0.9 * self.least_rest)
+        self.least, self.least_rest = np.minimum(self.least, self.gap), np.minimum(self.least_rest, self.rest)
+        self.idle = np.where(better, 0, self.idle + 1)
+        self.coarse &= self.idle < _COARSE_PATIENCE
+        tired = waiting & (self.idle > PATIENCE)
+        self.stuck = bool(tired.any())
+        return np.asarray(waiting & ~tired)
+
+    def _judge(self, columns: Array) -> None:
+        def one(k: int) -> tuple[float, ...]:
+            return _hot.respond(self.F[k], None, 0.0, *self._loss(k), self.V[k], self.inside[k])
+
+        found = np.array(self._each(one, columns))
+        self.losses[columns], self.linear[columns], self.squares[columns] = found[:, 2:].T
+        self.products[columns] = self.transposed(self.V[columns])
+        self.sums[columns] = self.V[columns].sum(axis=1)
+        dual = self.dual
+        norms = np.einsum("kj,kj->k", self.W, self.W)
+        self.primal = dual.primal(norms, self.b, self.losses)
+        squares = np.einsum("kj,kj->k", self.products, self.products)
+        bound = dual.bound(self.linear, self.squares, squares, self.sums)
+        self.gap = np.maximum(self.primal - bound, 0.0)
+        self.gradient = self.W - self.products
+        self.slope = (self.curve * self.b - self.sums) if self.intercepts else np.zeros_like(self.b)
+        # The part of the gap that Newton's method inside the smoothed problem can still take away.
+        self.rest = 0.5 * np.einsum("kj,kj->k", self.gradient, self.gradient)
+        if dual.square > 0:
+            self.rest += 0.5 * dual.square * np.square(self.slope)
+        elif dual.free:
+            # What it will cost to make the dual variables sum to 0.
+            unbalanced = np.abs(self.slope) * (1.0 + np.abs(self.b))
+            self.rest, self.gap = self.rest + unbalanced, self.gap + unbalanced
+
+    def step(self, active: Array) -> None:
+        """Take a Newton step in the active columns."""
+        columns = np.flatnonzero(active)
+        Q = self.Q[: columns.shape[0]]
+        P, p = self._steps(columns)
+        self.scores(P, p, Q)
+
+        def search(i: int) -> float:
+            k = int(columns[i])
+            return self._search(k, P[i], float(p[i]), Q[i])
+
+        t = np.array(self._each(search, np.arange(columns.shape[0])))
+        self.inner[columns] += 1
+        # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
+        short = columns[t < (0.01 * SHORT if self.dual.squared else SHORT)]
+        self.rho[short] /= np.maximum(self.growth[short], 4.0)
+        self.growth[short] = LEAST_GROWTH
+        self.W[columns] += t[:, None] * P
+        self.b[columns] += t * p
+        Q *= t[:, None]
+        self.F[columns] += Q
+        self.fresh[columns] = True
+
+    def _steps(self, columns: Array) -> tuple[Array, Array]:
+        """Return the Newton steps of these columns."""
+        P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
+
+        n, d = self.view.shape
+
+        def newton(i: int) -> None:
+            k = columns[i]
+            free = np.flatnonzero(self.inside[k])
+            if free.shape[0] < _WIDE * d:
+                P[i], p[i] = self._among_samples(k, free)
+            else:
+                P[i : i + 1], p[i : i + 1] = self._among_features(columns[i : i + 1])
+
+        # Columns in which all samples are free, as without weights, have the same Hessian.
+        alike = self.inside[columns].all(axis=1) & (self.rho[columns] == self.rho[columns[0]])
+        if np.count_nonzero(alike) > 1 and n >= _WIDE * d:
+            P[alike], p[alike] = self._among_features(columns[alike])
+        else:
+            alike[:] = False
+        self._each(newton, np.flatnonzero(~alike))
+        return P, p
+
+    def _among_features(self, alike: Array) -> tuple[Array, Array]:
+        """Return the Newton steps of columns with the same Hessian."""
+        right = -self.gradient[alike]
+        if self.intercepts:
+            right = np.column_stack([right, -self.slope[alike]])
+        moves = solver_of(partial(self.gram, alike[0]))(right.T).T
+        if self.intercepts:
+            return moves[:, :-1], moves[:, -1]
+        return moves, np.zeros(alike.shape[0])
+
+    def _among_samples(self, k: int, free: Array) -> tuple[Array, float]:
+        r"""Return the same step from the inner products of the free samples, where these are few.
+
+        With ``λ = S (A p + q)``, ``A`` the free samples and ``S`` their σ, the step (p, q) solves
+        ``p = −∇_w − Aᵀλ`` and ``(S⁻¹ + A Aᵀ) λ = q − A ∇_w``, ``Σ λ + q/γ² = −∇_b``.
+        """
+        g, slope = self.gradient[k], self.slope[k]
+        if not free.shape[0]:
+            # Nothing bends a free intercept: the line search finds how far it goes.
+            curve = self.curve or 1e-3 * self.rho[k] * float(self.upper.sum())
+            return -g, -slope / curve if self.intercepts else 0.0
+        A = self.view.take(free)
+        A = A.astype(self.dtype) if A.dtype != self.dtype else A
+        diagonal = 1.0 / (self.rho[k] * self.upper[free])
+
+        def products() -> Array:
+            if self.view.sparse:
+                M = np.zeros((free.shape[0], free.shape[0]))
+                _hot.gram_csr(*csr_parts(A.T.tocsr()), None, M)
+                M[np.diag_indices_from(M)] *= 2.0
+            else:
+                M = np.asarray(A @ A.T, dtype=np.float32 if self.coarse[k] else np.float64)
+            M[np.diag_indices_from(M)] += diagonal
+            return M
+
+        solve = solver_of(products) if free.shape[0] <= MOST_FREE else _conjugate(A, diagonal)
+        right = solve(np.asarray(A @ g, dtype=np.float64))
+        q = 0.0
+        if self.intercepts:
+            ones = solve(np.ones(free.shape[0]))
+            q = float((right.sum() - slope) / (ones.sum() + self.curve))
+            right = right - q * ones
+        return np.asarray(A.T @ right, dtype=np.float64) - g, q
+
+    def _search(self, k: int, p: Array, q: float, change: Array) -> float:
+        """Return how far to go: where the objective's slope along the step, which rises, is about 0."""
+        start = float(self.gradient[k] @ p + self.slope[k] * q)
+        if not start < 0:
+            return 0.0
+        first = float(self.W[k] @ p) + self.curve * self.b[k] * q
+        curve = float(p @ p) + self.curve * q * q
+        return _hot.search(self.F[k], change, *self._loss(k), first, curve, start)
+
+    def write(self, coef: Array, intercept: Array, V: Array) -> None:
+        """Put parameters and dual variables where the solver keeps them."""
+        coef[self.own], intercept[self.own], V[self.own] = self.W, self.b, self.V
+
+
+def _conjugate(A: Any, diagonal: Array) -> Callable[[Array], Array]:
+    """Return what solves ``(diagonal + A Aᵀ) λ = right`` to two digits, without the matrix."""
+    squares = A.multiply(A).sum(axis=1) if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    scale = 1.0 / (diagonal + np.asarray(squares, dtype=np.float64).ravel())
+
+    def multiply(right: Array) -> Array:
+        solution, r = np.zeros_like(right), right.copy()
+        z = scale * r
+        p, energy = z, float(r @ z)
+        enough = 1e-4 * energy
+        for _ in range(_MOST_CONJUGATE):
+            if not energy > enough:
+                break
+            q = diagonal * p + np.asarray(A @ (A.T @ p), dtype=np.float64)
+            step = energy / float(p @ q)
+            solution += step * p
+            r -= step * q
+            z = scale * r
+            before, energy = energy, float(r @ z)
+            p = z + (energy / before) * p
+        return solution
+
+    return multiply

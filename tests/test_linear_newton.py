@@ -1,0 +1,149 @@
+"""Pieces of the linear machines' Newton steps, each against a plain way to the same answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from separatrix.models.linear_svm import LinearSVC
+from separatrix.models.linear_svr import LinearSVR
+from separatrix.solvers import _newton_columns, box_coordinate, semismooth_newton
+from separatrix.solvers._cholesky import solver_of
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 7, 60])
+def test_solver_of_multiplies_by_the_inverse(size: int, dtype: Any) -> None:
+    random = np.random.default_rng(size)
+    A = random.standard_normal((2 * size, size)).astype(dtype)
+    H, right = A.T @ A + np.eye(size, dtype=dtype), random.standard_normal((size, 3))
+    expected = np.linalg.solve(H.astype(float), right)
+    rtol = 1e-3 if dtype == np.float32 else 1e-9
+    found = solver_of(lambda: np.triu(H))(right)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+    if size:
+        np.testing.assert_allclose(solver_of(H.copy)(right[:, 0]), expected[:, 0], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_solver_of_bears_singular_and_infinite_matrices(dtype: Any) -> None:
+    found = solver_of(lambda: np.ones((3, 3), dtype=dtype))(np.ones(3))
+    np.testing.assert_allclose(found.sum(), 1.0, rtol=1e-2)
+    assert solver_of(lambda: np.full((3, 3), np.nan, dtype=dtype))(np.ones(3)).shape == (3,)
+
+
+def _data(n: int = 120, d: int = 6, classes: int = 3) -> tuple[Any, Any]:
+    random = np.random.default_rng(3)
+    X = random.standard_normal((n, d))
+    return X, (X @ random.standard_normal((d, classes)) + random.gumbel(size=(n, classes))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", ["penalised", "free", "none"])
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_compiled_steps_of_few_data_take_the_same_way(
+    loss: str, intercept: str, multiclass: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = _data()
+    model = LinearSVC(loss=loss, fit_intercept=intercept != "none", penalize_intercept=intercept != "free",
+                      multiclass=multiclass, intercept_scaling=2.0)  # fmt: skip
+    weight = np.random.default_rng(0).integers(0, 3, X.shape[0])
+    model.fit(X, y, sample_weight=weight)
+    compiled = model.history_, model.coef_, model.intercept_
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    model.fit(X, y, sample_weight=weight)
+    first = [step["objective"] for step in compiled[0][:4]]
+    np.testing.assert_allclose(first, [step["objective"] for step in model.history_[:4]], rtol=1e-9)
+    np.testing.assert_allclose(compiled[1], model.coef_, atol=1e-3)
+    np.testing.assert_allclose(compiled[2], model.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_compiled_steps_of_few_numbers_take_the_same_way(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = _data()
+    y = X[:, 0] - 2.0 * X[:, 1] + 0.3 * np.random.default_rng(1).standard_normal(X.shape[0])
+    model = LinearSVR(loss=loss, epsilon=0.1).fit(X, y)
+    compiled = model.coef_, model.certificate_
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    model.fit(X, y)
+    np.testing.assert_allclose(compiled[0], model.coef_, atol=1e-3)
+    assert compiled[1].primal == pytest.approx(model.certificate_.primal, rel=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_hessians_of_changed_samples_are_those_of_all(
+    rows: str, dtype: Any, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = _data(4000, 12, 2)
+    X[X < 0.2] = 0.0
+    X[:5] *= 1e5  # what they leave behind when they go is rounded
+    data = sparse.csr_matrix(X.astype(dtype)) if rows == "sparse" else X.astype(dtype)
+    seen = []
+    kept = _newton_columns.Columns.gram
+
+    def gram(self: Any, k: int) -> Any:
+        found = kept(self, k)
+        free = np.flatnonzero(self.inside[k])
+        A = self.view.take(free)
+        A = np.asarray(A.toarray() if sparse.issparse(A) else A, dtype=np.float64)
+        A = np.column_stack([A, np.ones(len(A))])
+        H = self.rho[k] * A.T @ (A * self.upper[free, None]) + np.eye(13) * np.append(np.ones(12), self.curve)
+        scale = 1.0 / np.sqrt(np.diag(H))
+        seen.append(np.abs(np.triu(scale[:, None] * (H - found) * scale)).max())
+        return found
+
+    monkeypatch.setattr(_newton_columns.Columns, "gram", gram)
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 4000) if weighted else None
+    model = LinearSVC(C=0.1, tol=0.9).fit(data, y, sample_weight=weight)
+    model.set_params(tol=1e-4).fit(data, y, sample_weight=weight)
+    assert len(seen) > 3
+    assert max(seen) < 1e-3
+    assert model.certificate_.status == "converged"
+
+
+def _uneven() -> tuple[Any, Any]:
+    """Return sparse samples so uneven that coordinate descent is slow."""
+    random = np.random.default_rng(5)
+    X = sparse.random(1600, 3000, 0.005, format="csr", random_state=0)
+    X.data = random.geometric(0.2, X.data.shape[0]).astype(float)
+    return X, np.asarray(X @ random.standard_normal(3000)) > 0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_newton_finishes_what_descent_has_begun(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = _uneven()
+    taken = []
+    leap = _newton_columns.Columns._leap
+    monkeypatch.setattr(_newton_columns.Columns, "_leap", lambda *a: taken.append(1) or leap(*a))
+    monkeypatch.setattr(box_coordinate, "_EPOCHS", 5)
+    monkeypatch.setattr(box_coordinate, "_SLOW", 0)
+    model = LinearSVC(loss=loss, C=10.0, tol=1e-5).fit(X, y)
+    assert taken
+    assert model.certificate_.status == "converged"
+    alone = LinearSVC(loss=loss, C=10.0, solver="newton", tol=1e-7).fit(X, y)
+    assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-5)
+
+
+def test_many_free_samples_are_not_multiplied_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = _uneven()
+    expected = LinearSVC(C=0.01, solver="newton").fit(X, y)
+    monkeypatch.setattr(_newton_columns, "MOST_FREE", 10)
+    model = LinearSVC(C=0.01, solver="newton").fit(X, y)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.primal == pytest.approx(expected.certificate_.primal, rel=2e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("n", [300, 3000])
+def test_features_of_all_sizes_end_certified(loss: str, n: int) -> None:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((n, 30))
+    y = X @ random.standard_normal(30) + random.standard_normal(n) > 0
+    model = LinearSVC(loss=loss).fit(X * 10.0 ** random.uniform(-4, 6, 30), y)
+    assert model.certificate_.status == "converged"
