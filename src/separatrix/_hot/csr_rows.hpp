@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arrays.hpp"
 #include "rows.hpp"
 
 namespace separatrix {
@@ -216,6 +217,12 @@ private:
         });
     }
 };
+
+// Arrays as the row solvers see them.
+template <class T>
+DenseRows<T> rows_of(const DenseArray<T>& a) { return {a.data, a.row_stride, a.n_features}; }
+template <class T, class Index>
+CsrRows<T, Index> rows_of(const CsrArray<T, Index>& a) { return {a.data, a.indices, a.indptr, a.n_features}; }
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

@@ -13,11 +13,6 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-template <class T>
-DenseRows<T> rows_of(const DenseArray<T>& a) { return {a.data, a.row_stride, a.n_features}; }
-template <class T, class Index>
-CsrRows<T, Index> rows_of(const CsrArray<T, Index>& a) { return {a.data, a.indices, a.indptr, a.n_features}; }
-
 template <class T, class Array>
 std::int64_t learn(const Array& array, PerceptronState<T>& state, JudgeState<T>* judge, const Visits& visits) {
     const auto rows = rows_of(array);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arrays.hpp"
 #include "coordinate_state.hpp"
 #include "perceptron_state.hpp"
 #include "sgd_state.hpp"
@@ -10,20 +11,6 @@
 #include "visits.hpp"
 
 namespace separatrix {
-
-template <class T>
-struct DenseArray {
-    const T* data;
-    std::int64_t row_stride, n_features;
-};
-
-template <class T, class Index>
-struct CsrArray {
-    const T* data;
-    const Index* indices;
-    const Index* indptr;
-    std::int64_t n_features;
-};
 
 // The loops over one kind of rows.
 template <class T, class Rows>
