@@ -65,7 +65,9 @@ def test_svm_predict_reads_ours(cls, kernel, data, request, tmp_path, write, pro
     if cls in (SVR, NuSVR):
         np.testing.assert_allclose(theirs, model.predict(X), rtol=1e-5)  # it prints six digits
     else:
-        np.testing.assert_array_equal(theirs, model.predict(X))
+        # A one-class machine's free support vectors lie on the boundary: rounding decides their side.
+        clear = np.abs(model.decision_function(X)) > 1e-9 if cls is OneClassSVM else slice(None)
+        np.testing.assert_array_equal(theirs[clear], model.predict(X)[clear])
 
 
 @pytest.mark.parametrize("svm_type", range(5))

@@ -185,15 +185,18 @@ inline ResponseSums respond(const Response& r) {
 // How far to go along q: where the slope first + t curve − Σ v q of the objective, which rises with t from
 // start < 0, is about 0. Newton's method on it, kept between the ends that are known.
 inline double search(Response r, double first, double curve, double start) {
-    constexpr double ENOUGH = 0.01;
+    constexpr double ENOUGH = 0.01, FAR = 100;
     double low = 0, high = -1, t = 1;
     for (int step = 0; step < 60; ++step) {
         r.t = t;
         const ResponseSums sums = respond(r);
         const double slope = first + t * curve - sums.slope;
-        if (!((slope < 0 ? -slope : slope) > ENOUGH * -start)) return t;
+        if (slope != slope) return low;
+        if ((slope < 0 ? -slope : slope) <= ENOUGH * -start) return t;
         (slope < 0 ? low : high) = t;
         t -= slope / (curve + sums.bend);
+        // Where next to nothing bends, the step is not to be believed far beyond what has been seen.
+        if (high < 0 && !(t < FAR * low)) t = FAR * low;
         // Beyond the ends: further, far back where nothing is known to be better, or between them.
         if (!(t > low && (high < 0 || t < high))) t = high < 0 ? 2 * low : low > 0 ? 0.5 * (low + high) : 0.1 * high;
     }

@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    bool waits(const SmallColumn& c) const { return c.gap > s.rules.tol * c.primal; }
+    bool waits(const SmallColumn& c) const { return !(c.gap <= s.rules.tol * c.primal); }
 
     Response response(std::int64_t k) const {
         Response r{};
@@ -106,7 +106,7 @@ private:
         const double linear = found.linear > 0 ? found.linear : 0;
         const double tau = linear < 2 * quadratic ? linear / (2 * quadratic) : 1;
         const double gap = c.primal - tau * (found.linear - tau * quadratic);
-        c.gap = gap > 0 ? gap : 0;
+        c.gap = gap < 0 ? 0 : gap;
         c.slope = s.intercept ? s.curve * b - sum : 0;
         c.rest = 0.5 * rest + 0.5 * s.square * c.slope * c.slope;
         if (s.intercept && s.square == 0) {

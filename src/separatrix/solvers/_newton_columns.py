@@ -272,7 +272,7 @@ class Columns:
         if moved.shape[0]:
             self._judge(moved)
             self.fresh[:] = False
-        waiting = self.gap > self.tol * self.primal
+        waiting = ~(self.gap <= self.tol * self.primal)
         # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
         ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
         if ready.any():
@@ -290,7 +290,7 @@ class Columns:
             self.least_rest[self.rho > self.highest] = np.inf
             self.highest = np.maximum(self.highest, self.rho)
             self._judge(chosen)
-            waiting = self.gap > self.tol * self.primal
+            waiting = ~(self.gap <= self.tol * self.primal)
         # Where features are large, so is the gap until the last: progress is also a smaller rest.
         better = (self.gap < 0.9 * self.least) | (self.rest < 0.9 * self.least_rest)
         self.least, self.least_rest = np.minimum(self.least, self.gap), np.minimum(self.least_rest, self.rest)

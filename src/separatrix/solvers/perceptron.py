@@ -198,9 +198,10 @@ class PerceptronSolver:
                 return
             self._within_pass = False
             self._pay_penalty()
-            with np.errstate(over="ignore"):
-                norm = float(np.sqrt(_square(self.coef) + _square(self.intercept[None])))
-            if not np.isfinite(norm):
+            square = _square(self.coef) + _square(self.intercept[None])
+            norm = float(np.sqrt(square))
+            # Products of such weights would overflow in the precision of the data.
+            if not square <= np.finfo(self.coef.dtype).max:
                 raise ValueError(
                     "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
                     "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
