@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ _LARGEST_SPARSE = 7000
 _DENSE = 0.1
 #: Multiply-adds of a dense Gram matrix that sparse data are worth.
 _SPARSE_WORK = 2e10
+#: Iterations of conjugate gradients on well-conditioned data.
+_USUAL = 50.0
 
 
 def choose_route(problem: Regression) -> str:
@@ -42,12 +45,31 @@ def choose_route(problem: Regression) -> str:
         if min(n, d) > _LARGEST:
             return "cg"
         return "primal" if d <= max(n, 64) else "dual"
-    if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK:
+    # A factorisation of m³/3 multiply-adds runs at some 30 times the rate of sparse products, of which
+    # conjugate gradients need two for each iteration and each column.
+    side = min(n, d)
+    closed = side**3 / 90 <= 2 * _iterations(problem) * n * stored * problem.columns
+    if n < d and n <= _LARGEST_SPARSE and closed:
+        return "dual"
+    if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK and (closed or not problem.alpha.all()):
         return "primal"
-    # A factorisation of n³/3 multiply-adds runs at some 30 times the rate of sparse products, of which
-    # conjugate gradients need two for each of some 50 iterations and each column.
-    closed = n**3 / 3 / 30 <= 100 * n * stored * problem.columns
-    return "dual" if n < d and n <= _LARGEST_SPARSE and closed else "cg"
+    return "cg"
+
+
+def _iterations(problem: Regression) -> float:
+    """Return about how many iterations conjugate gradients need on sparse data.
+
+    Their number grows with the square root of the largest eigenvalue of ``XᵀSX + αI`` over the smallest; no
+    eigenvalue is below α, and the largest is at least the largest ``Σ s x_j²`` of a feature j.
+    """
+    least = float(problem.alpha.min())
+    if least == 0 or problem.view.shape[1] > _LARGEST:
+        return _USUAL
+    squares = np.zeros(problem.view.shape[1])
+    for rows, block in problem.view.blocks():
+        s = np.ones(block.shape[0]) if problem.weights is None else problem.weights[rows]
+        squares += block.astype(np.float64).power(2).T @ s
+    return _USUAL * max(1.0, 0.2 * sqrt(float(squares.max(initial=0.0)) / least))
 
 
 def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
