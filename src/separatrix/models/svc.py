@@ -77,7 +77,8 @@ class SVC(KernelClassifier):
     support_ : ndarray of int32 of shape (n_support,)
         Numbers of the support vectors, class by class.
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
+        The support vectors; empty for a precomputed kernel. They and ``dual_coef_`` are read-only from the
+        first prediction on, which packs them: to change a model, assign a new array.
     n_support_ : ndarray of int32 of shape (n_classes,)
         Their number in each class.
     dual_coef_ : ndarray or sparse matrix

@@ -119,7 +119,8 @@ class SVR(KernelRegressor):
     support_ : ndarray of int32 of shape (n_support,)
         Numbers of the support vectors.
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
+        The support vectors; empty for a precomputed kernel. They and ``dual_coef_`` are read-only from the
+        first prediction on, which packs them: to change a model, assign a new array.
     n_support_ : ndarray of int32 of shape (1,)
         Their number.
     dual_coef_ : ndarray or sparse matrix of shape (1, n_support)
