@@ -88,7 +88,7 @@ def _summary(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
 
 
 def busy(machine: dict[str, str]) -> bool:
-    """Whether others wanted the cores when the run began; a family that ran just before leaves a load of its own."""
+    """Whether others wanted the cores when the run began; the family before leaves some load of its own."""
     try:
         return float(machine["load"].split()[0]) > 0.8 * int(machine["cores"])
     except (KeyError, ValueError):
