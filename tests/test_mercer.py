@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -57,6 +57,7 @@ def test_a_witness_convicts_the_others(kernel):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=6), st.integers(0, 10**6))
+@example([0.0, 2.2250738585e-313, 2.2250738585e-313], 242)  # subnormal
 def test_verdicts_on_matrices_with_known_eigenvalues(eigenvalues, seed):
     Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(eigenvalues),) * 2))[0]
     K = (Q * eigenvalues) @ Q.T

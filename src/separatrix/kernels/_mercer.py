@@ -130,4 +130,4 @@ def _tolerance(K: NDArray[Any], c: NDArray[Any], precision: float) -> float:
     product = float(np.abs(c) @ sizes @ np.abs(c))
     largest = min(size, float(sizes.sum(axis=0).max()))  # at least the largest eigenvalue
     bound: float = peak * (n * eps * largest + 2 * (n + 2) * eps * product + 8 * precision * size)
-    return bound
+    return bound + float(np.finfo(np.float64).tiny)  # below it numbers lose their digits
