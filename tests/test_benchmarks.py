@@ -540,15 +540,11 @@ def test_every_loop_has_a_kept_count_and_runs():
         loops.on_one_thread(loops.LOOPS[name]())
 
 
-def test_the_floor_is_left_out_without_valgrind_but_not_in_ci(monkeypatch, capsys):
+def test_the_floor_is_left_out_without_valgrind(monkeypatch, capsys):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(sys, "argv", ["floor"])
-    monkeypatch.delenv("CI", raising=False)
     floor.main()
-    assert "apt install valgrind" in capsys.readouterr().out
-    monkeypatch.setenv("CI", "1")
-    with pytest.raises(SystemExit, match="cannot be checked"):
-        floor.main()
+    assert "left out: valgrind counts instructions: apt install valgrind" in capsys.readouterr().out
 
 
 def test_other_families_give_rows(monkeypatch):
