@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,9 +124,23 @@ def test_bad_paths(tmp_path, write):
         read(write(b"this is not gzip", "data.csv.gz"))
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the administrator may read everything")
-def test_unreadable(write):
-    path = write("a,y\n1,2\n")
+@pytest.fixture
+def ordinary_user():
+    """A folder open to everybody and a user who may not read everything, as the administrator may."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+
+
+def test_unreadable(ordinary_user):
+    path = ordinary_user / "data.csv"
+    path.write_text("a,y\n1,2\n")
     path.chmod(0)
     with pytest.raises(DataFileError, match="cannot read"):
         read(path)

@@ -14,7 +14,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Kernel, Linear, Polynomial
 from separatrix.solvers.kernel_matrix import KernelMatrix, native_of
-from separatrix.solvers.kernel_scores import kernel_scores
+from separatrix.solvers.kernel_scores import SupportSums
 
 KERNELS = [RBF(0.4), Linear(), Polynomial(3, 0.5, 1.0), Polynomial(0, 1.0), Polynomial(5, 0.2, -0.5)]
 
@@ -172,8 +172,8 @@ def test_scores(kernel, columns):
     coef[280:] = 0
     exact = kernel(X, support) @ coef
     for s, x in zip(layouts(support), layouts(X)[::-1], strict=True):
-        assert_allclose(kernel_scores(kernel, s, coef, x), exact, atol=1e-12 * np.abs(exact).max())
-    single = kernel_scores(kernel, support.astype(np.float32), coef, X.astype(np.float32))
+        assert_allclose(SupportSums(kernel, s, coef)(x), exact, atol=1e-12 * np.abs(exact).max())
+    single = SupportSums(kernel, support.astype(np.float32), coef)(X.astype(np.float32))
     assert single.dtype == np.float64
     assert_allclose(single, exact, atol=1e-4 * np.abs(exact).max())
 
@@ -181,17 +181,17 @@ def test_scores(kernel, columns):
 def test_scores_of_one_sample_are_those_of_many():
     support, X = samples(120, 5), samples(90, 5, seed=1)
     coef = np.random.default_rng(2).normal(size=(120, 2))
-    many = kernel_scores(RBF(0.5), support, coef, X)
+    many = SupportSums(RBF(0.5), support, coef)(X)
     for i in (0, 47, 89):
-        assert_array_equal(kernel_scores(RBF(0.5), support, coef, X[i : i + 1])[0], many[i])
+        assert_array_equal(SupportSums(RBF(0.5), support, coef)(X[i : i + 1])[0], many[i])
 
 
 def test_scores_of_nothing_and_of_other_kernels():
     support, X = samples(30, 4), samples(20, 4, seed=1)
     coef = np.ones((30, 2))
-    assert kernel_scores(RBF(1.0), support, coef, X[:0]).shape == (0, 2)
-    assert not kernel_scores(RBF(1.0), support[:0], coef[:0], X).any()
+    assert SupportSums(RBF(1.0), support, coef)(X[:0]).shape == (0, 2)
+    assert not SupportSums(RBF(1.0), support[:0], coef[:0])(X).any()
     kernel = CallableKernel(lambda A, B: A @ B.T)
-    assert_allclose(kernel_scores(kernel, support, coef, X), (X @ support.T) @ coef)
+    assert_allclose(SupportSums(kernel, support, coef)(X), (X @ support.T) @ coef)
     K = X @ support.T
-    assert_allclose(kernel_scores(Given(), np.array([2, 5]), coef[:2], K), K[:, [2, 5]] @ coef[:2])
+    assert_allclose(SupportSums(Given(), np.array([2, 5]), coef[:2])(K), K[:, [2, 5]] @ coef[:2])

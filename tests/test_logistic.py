@@ -438,7 +438,6 @@ def test_time_may_be_over_at_any_place(solver, asked, monkeypatch):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_interrupt_leaves_a_model():
     code = (
         "import numpy as np, warnings, signal, os, threading, time\n"

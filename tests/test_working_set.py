@@ -19,7 +19,7 @@ from separatrix.problem import Problem
 from separatrix.solvers import _l1_part
 from separatrix.solvers._logit import stationary
 from separatrix.solvers._loop import Below, Control, run
-from separatrix.solvers.working_set import WorkingSet, l1_max
+from separatrix.solvers.working_set import WorkingSet
 
 KINDS = ("whole", "blocks", "sparse", "columns")
 
@@ -30,6 +30,15 @@ def problem_of(X, y, coding, weights=None, fit_intercept=True):
     codes = Coding.of(coding, int(classes.max()) + 1).codes
     return Problem(view_of(X), classes, codes, joint=coding == "joint", loss=LOSSES["logistic"],
                    weights=weights, fit_intercept=fit_intercept)  # fmt: skip
+
+
+def l1_max(problem):
+    """The smallest λ₁ at which all weights are 0, whatever λ₂ is: the largest |Xᵀθ| at the best intercept."""
+    codes = problem.codes[problem.classes]
+    s = (1.0 if problem.weights is None else problem.weights[:, None]) * (codes != 0)
+    chance = 1 / problem.columns if problem.joint else 0.5
+    p = (s * (codes > 0)).sum(axis=0) / s.sum(axis=0) if problem.fit_intercept else chance
+    return float(np.abs(problem.view.transposed(s * (p - (codes > 0)))).max())
 
 
 def solve(problem, l1, l2=0.0, tol=1e-10, start=None, max_iter=200, max_time=None):

@@ -74,7 +74,6 @@ def test_reader_of_a_pipe_may_leave(banknote, tmp_path):
         assert process.wait(timeout=60) == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent to processes in another way there")
 def test_interrupt_during_a_long_fit_keeps_the_model(banknote, tmp_path):
     model = tmp_path / "m.sx"
     settings = ("max_iter=1000000000", "tol=None", "margin=1e12", "verbose=2")

@@ -58,7 +58,6 @@ def test_adult_through_a_pipe(root, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["again.sx", "curves.pdf", "m.sx"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="named pipes are another matter there")
 def test_a_named_pipe(root, tmp_path):
     """As a shell's <(...): what can be read only once."""
     iris = root / "tests" / "data" / "iris.csv"

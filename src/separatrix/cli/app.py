@@ -224,15 +224,10 @@ def compare(
     categorical: o.Categorical = None,
     missing: o.Missing = "refuse",
     standardize: o.Standardize = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL.sx", help="Fit the best on all rows and write it.", show_default=False),
-    ] = None,
+    save: o.SaveBest = None,
     plot: o.Plot = None,
     seed: o.Seed = 0,
-    max_time: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
-    ] = 2.0,
+    max_time: o.TimeOfEach = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     quote: o.Quote = '"',
@@ -295,15 +290,10 @@ def tune(
     categorical: o.Categorical = None,
     missing: o.Missing = "refuse",
     standardize: o.Standardize = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL.sx", help="Fit the best on all rows and write it.", show_default=False),
-    ] = None,
+    save: o.SaveBest = None,
     plot: o.Plot = None,
     seed: o.Seed = 0,
-    max_time: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")
-    ] = 2.0,
+    max_time: o.TimeOfEach = 2.0,
     format: o.Format = None,  # noqa: A002
     delimiter: o.Delimiter = None,
     quote: o.Quote = '"',

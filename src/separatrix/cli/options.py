@@ -95,10 +95,15 @@ MaxTime = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Stop every fit after this time.", show_default=False),
 ]
+TimeOfEach = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop every fit after this time.")]
 Folds = Annotated[int, typer.Option(help="Number of folds.")]
 By = Annotated[str, typer.Option(metavar="CRITERION", help="accuracy, balanced-accuracy or log-loss.")]
 Save = Annotated[
     Path | None, typer.Option(metavar="MODEL.sx", help="Write the fitted model.", show_default=False)
+]
+SaveBest = Annotated[
+    Path | None,
+    typer.Option(metavar="MODEL.sx", help="Fit the best on all rows and write it.", show_default=False),
 ]
 Plot = Annotated[
     Path | None,

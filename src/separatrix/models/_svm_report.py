@@ -9,8 +9,6 @@ import numpy as np
 
 from separatrix.data.view import Array
 
-PLACES = ("outside", "on", "inside", "misclassified")
-
 
 @dataclass(frozen=True, eq=False)
 class MarginReport:

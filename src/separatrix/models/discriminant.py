@@ -46,6 +46,7 @@ class _DiscriminantAnalysis(GenerativeClassifier):
 
     def _check_combination(self) -> None:
         if self.solver == "svd" and self.shrinkage is not None:
+            # scikit-learn's exception: the decomposition of the samples never forms a covariance to shrink.
             raise NotImplementedError(
                 "shrinkage not supported with 'svd' solver. Choose solver='eigen'"
                 + (" or 'lsqr'." if isinstance(self, LinearDiscriminantAnalysis) else ", or set reg_param.")
@@ -313,6 +314,7 @@ class LinearDiscriminantAnalysis(
             Coordinates; about the overall mean for "svd".
         """
         if self.solver == "lsqr":
+            # scikit-learn's exception: this solver finds scores, no directions to project on.
             raise NotImplementedError("transform not implemented for 'lsqr' solver (use 'svd' or 'eigen').")
         self._check_ready()
         view = view_samples(self, X)

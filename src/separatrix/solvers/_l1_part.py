@@ -153,11 +153,6 @@ class Part:
         squares = 0.5 * self.l2 * float(np.square(W).sum()) if self.l2 else 0.0
         return self.l1 * float(np.abs(W).sum()) + squares
 
-    def largest_slope(self) -> float:
-        """Return the largest derivative of the loss in a weight."""
-        self.terms.set_scores(self.F)
-        return float(np.abs(self.view.transposed(self.terms.theta)).max(initial=0.0))
-
     def evaluate(self) -> None:
         """Set the best intercept, then compute objective, bound and violations."""
         if self.fit_intercept and not self._one_sided:

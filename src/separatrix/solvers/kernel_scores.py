@@ -29,31 +29,6 @@ _SAFE, _MOST_DOUBT = 32.0, 0.2
 _SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8
 
 
-def kernel_scores(kernel: Kernel, support: Any, coef: Array, X: Any) -> Array:
-    """Return ``Σ_j k(x_t, support_j) coef[j, :]`` for every sample of ``X``, in float64.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The formula. With ``precomputed = True`` the rows of ``X`` hold the kernel values and ``support`` is
-        the array of the columns to use.
-    support : array, CSR matrix or list
-        The support vectors.
-    coef : ndarray of shape (support, P)
-        Their coefficients.
-    X : array, CSR matrix or list
-        New samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from separatrix.kernels import RBF
-    >>> kernel_scores(RBF(1.0), np.zeros((1, 2)), np.array([[2.0]]), np.zeros((3, 2))).ravel().tolist()
-    [2.0, 2.0, 2.0]
-    """
-    return SupportSums(kernel, support, coef)(X)
-
-
 class SupportSums:
     """``Σ_j k(x, z_j) c_j`` over groups of support vectors ``z_j``, which are packed once for many calls.
 

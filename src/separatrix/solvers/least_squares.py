@@ -14,8 +14,6 @@ from separatrix.solvers.normal_equations import Dual, Primal
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal
 from separatrix.solvers.regression import LeastSquaresSolver, Regression
 
-ROUTES = ("primal", "dual", "svd", "cg")
-
 #: Most rows of a square matrix that a closed form factorises.
 _LARGEST = 4096
 #: The same for samples of sparse data, where the alternative is slow (400 MB).

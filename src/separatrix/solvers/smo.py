@@ -261,7 +261,7 @@ def _quota(work: Work) -> int:
     return max(_LEAST_QUOTA, _QUOTA * work.points.size)
 
 
-def _run(loops: list[Any], worker: int) -> None:
+def _run(loops: list[Any], _: int) -> None:
     """Work on the problems that no other worker has in hand."""
     _hot.run_smo(loops, _SLICE)
 

@@ -173,25 +173,3 @@ def _explain(status: str, relative: float, tol: float, parts: list[Part]) -> str
         "interrupted": "fit again to go on",
     }[status]
     return f"{reached}, above tol={tol:g}: {remedy}; {weights}"
-
-
-def l1_max(problem: Problem) -> float:
-    """Return the smallest λ₁ at which all weights are 0 (whatever λ₂ is).
-
-    It is the largest ``|Xᵀθ|`` at zero weights and the best intercept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from separatrix.data.memory import view_of
-    >>> from separatrix.losses import LOSSES
-    >>> problem = Problem(view_of(np.array([[0.0], [2.0]])), np.array([0, 1]), np.array([[-1], [1]]),
-    ...                   loss=LOSSES["logistic"])
-    >>> l1_max(problem)
-    1.0
-    """
-    shape = (problem.columns, problem.view.shape[1])
-    parts = parts_of(problem, 1.0, 0.0, np.zeros(shape), np.zeros(shape[0]))
-    for part in parts:
-        part.start()
-    return max(part.largest_slope() for part in parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -70,8 +69,3 @@ class MatrixSource:
             yield Block(as_rows(lines, base, columns), lines.labels, rows)
         if start == 0:
             raise DataFileError(f"{self.name}: the file has no samples")
-
-
-def is_sparse(X: Any) -> bool:
-    """Tell whether this is a sparse matrix, without loading SciPy for others."""
-    return hasattr(X, "indptr")

@@ -1,0 +1,226 @@
+"""Limited-memory BFGS around a model of the Hessian, on some rows; :mod:`.quasi_newton` tells the method."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.data.view import Array
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.smooth import Point, SmoothObjective
+
+if TYPE_CHECKING:
+    from separatrix.solvers.quasi_newton import QuasiNewton
+
+#: Relative size of rounding errors in single precision sweeps: nearer than that, work in double.
+_SINGLE = 3e-6
+#: Fewer entries than this are worked on in double precision from the start.
+_SMALL = 1 << 18
+#: An estimate of the distance from the minimum counts this many times.
+CAUTION = 10.0
+#: Features from which products of rows are dear.
+DEAR = 256
+
+
+class Flat:
+    """Flat vectors in (w, b'), where b' belongs to centred features."""
+
+    def __init__(self, mean: Array, columns: int) -> None:
+        self.mean, self.columns = mean, columns
+
+    def gradient(self, point: Point) -> Array:
+        """Return the gradient at a point."""
+        centred = point.gradient - np.outer(point.gradient_intercept, self.mean)
+        return np.concatenate([centred.ravel(), point.gradient_intercept])
+
+    def split(self, flat: Array) -> tuple[Array, Array]:
+        """Return the parts of weights, one row per column, and of intercepts."""
+        weights = flat[: -self.columns].reshape(self.columns, -1)
+        return weights, flat[-self.columns :]
+
+    def step(self, flat: Array) -> tuple[Array, Array]:
+        """Return the step in (w, b) that a flat step in (w, b') means."""
+        weights, slopes = self.split(flat)
+        return weights, slopes - weights @ self.mean
+
+
+class Descent:
+    """The descent on one sample of the rows, or on all."""
+
+    def __init__(
+        self,
+        solver: QuasiNewton,
+        objective: SmoothObjective,
+        rows: SmoothObjective,
+        coef: Array,
+        intercept: Array,
+        later: bool,
+    ) -> None:
+        self.solver, self.objective, self.rows, self.later = solver, objective, rows, later
+        self.final = objective is solver.objective
+        self.flat, self.exact = solver.flat, solver.memory == 0
+        self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=max(solver.memory, 1))
+        n, d = objective.view.shape
+        self.single = n * d > _SMALL
+        self.point = self._at(coef, intercept)
+        self.gains = [np.inf] * 4
+        # The model's inverse times the latest change of the gradient, and the step from here, once known.
+        self.smoothed: Array | None = None
+        self.ahead: Array | None = None
+
+    def _at(self, coef: Array, intercept: Array) -> Point:
+        self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
+        return self.objective.at(coef, intercept, single=self.single)
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each iteration; on a sample, until it has shown the way."""
+        iteration = refresh = 0
+        while True:
+            if (self.exact or iteration >= refresh) and self._refresh(iteration):
+                refresh = max(4, (3 if self.solver.objective.features < DEAR else 6) * iteration)
+            moved = self._search(self._direction(), control)
+            if moved is None:
+                if self.single:
+                    self._go_double()
+                    continue
+                if self.final:
+                    yield Step(self._record(0.0), 0.0, control.reason() or "converged")
+                return
+            self._remember(moved)
+            self.gains.append(self.point.value - moved.value)
+            self.point, self.ahead = moved, None
+            iteration += 1
+            measure = self._measure()
+            if self.single and self.final and measure <= max(self.tol, _SINGLE):
+                self._go_double()
+                measure = self._measure()
+            if self.solver.separated():
+                yield Step(self._record(measure), measure, "separable")
+                return
+            yield Step(self._record(measure), measure if self.final else np.inf)
+            if not self.final and measure <= self.tol:
+                return
+
+    def _refresh(self, iteration: int) -> bool:
+        """Form a new model of the Hessian, if one is worth it; return whether."""
+        near = self.later or iteration > 4
+        model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
+        if model is None:
+            return False
+        self.model, self.ahead = model, None
+        self.model.refresh(self.point)
+        self.smoothed = self._solve(self.pairs[-1][1]) if self.pairs else None
+        return True
+
+    def _left(self) -> float:
+        """Return how many iterations are left at the present rate."""
+        before, _, _, last = self.gains[-4:]
+        if not (0 < before < np.inf and last > 0):
+            return 0.0
+        rate = float(np.clip((last / before) ** (1 / 3), 0.1, 0.98))
+        goal = self.tol * max(abs(self.point.value), 1e-300) / CAUTION
+        return float(np.log(max(last * rate / (1 - rate) / goal, 1.0)) / -np.log(rate))
+
+    def _go_double(self) -> None:
+        """Work in double precision from here on; parameters are rounded to what would be returned now."""
+        self.single = False
+        dtype = self.solver.problem.view.dtype
+        coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
+        self.point, self.ahead = self._at(coef.astype(np.float64), intercept.astype(np.float64)), None
+
+    def _direction(self) -> Array:
+        """Return the quasi-Newton step, by the two-loop recursion around the model of the Hessian."""
+        if self.ahead is not None:
+            return self.ahead
+        q = -self.flat.gradient(self.point)
+        factors = []
+        for s, y, rho in reversed(self.pairs):
+            a = rho * float(s @ q)
+            q -= a * y
+            factors.append(a)
+        r = self._solve(q)
+        if self.pairs and self.smoothed is not None:
+            _, y, rho = self.pairs[-1]
+            r *= 1.0 / (rho * float(y @ self.smoothed))
+        for (s, y, rho), a in zip(self.pairs, reversed(factors), strict=True):
+            r += (a - rho * float(y @ r)) * s
+        self.ahead = r
+        return r
+
+    def _solve(self, flat: Array) -> Array:
+        weights, slopes = self.model.solve(*self.flat.split(flat))
+        if not self.solver.problem.fit_intercept:
+            slopes = np.zeros_like(slopes)
+        if self.solver.problem.joint:
+            # What all classes have in common changes nothing.
+            weights, slopes = weights - weights.mean(axis=0), slopes - slopes.mean()
+        return np.concatenate([weights.ravel(), slopes])
+
+    def _search(self, direction: Array, control: Control) -> Point | None:
+        """Return a point with enough descent (Armijo's rule) along the direction; None if there is none."""
+        here = self.point
+        slope = float(self.flat.gradient(here) @ direction)
+        if not slope < 0:
+            return None
+        weights, intercepts = self.flat.step(direction)
+        noise = (1e-6 if self.single else 1e-13) * abs(here.value)
+        t = 1.0
+        for _ in range(40):
+            there = self._at(here.coef + t * weights, here.intercept + t * intercepts)
+            descent = there.value - here.value
+            if np.isfinite(there.value):
+                ahead = float(self.flat.gradient(there) @ direction)
+                # Near the minimum values are rounded more coarsely than slopes: there the slope decides.
+                if descent <= 1e-4 * t * slope or (descent <= noise and abs(ahead) <= 0.9 * abs(slope)):
+                    return there
+                bend = 2 * (descent - t * slope) / (t * t)
+                t = float(np.clip(-slope / bend if bend > 0 else 0.5 * t, 0.1 * t, 0.5 * t))
+            else:
+                t *= 0.1
+            if control.expired():
+                return None
+        return None
+
+    def _remember(self, moved: Point) -> None:
+        if self.exact:
+            return
+        step = moved.coef - self.point.coef
+        shift = moved.intercept - self.point.intercept + step @ self.flat.mean
+        s = np.concatenate([step.ravel(), shift])
+        y = self.flat.gradient(moved) - self.flat.gradient(self.point)
+        product = float(s @ y)
+        if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            self.pairs.append((s, y, 1.0 / product))
+            self.smoothed = self._solve(y)
+
+    def gap(self) -> float:
+        """Return the duality gap ``‖∇_W F‖² / 2λ``, as it will be when the intercept is optimal."""
+        if self.objective.l2 == 0:
+            return np.inf
+        g, h = self.flat.split(self.flat.gradient(self.point))
+        return float(np.vdot(g, g)) / (2 * self.objective.l2) + float(h @ h) / (0.5 * self.solver.whole.total)
+
+    def distance(self) -> float:
+        """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
+        if not hasattr(self, "model"):
+            return np.inf
+        decrement = -0.5 * float(self.flat.gradient(self.point) @ self._direction())
+        before, _, last = self.gains[-3:]
+        rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
+        return max(decrement, 0.0 if self.exact else last * rate / (1 - rate))
+
+    def _measure(self) -> float:
+        value = max(abs(self.point.value), 1e-300)
+        return min(self.gap(), CAUTION * self.distance()) / value
+
+    def _record(self, measure: float) -> dict[str, float]:
+        return {
+            "objective": self.solver.unit * self.point.value,
+            "relative_gap": measure,
+            "samples": float(self.objective.view.shape[0]),
+            "sweeps": self.solver.sweeps,
+        }

@@ -1,0 +1,102 @@
+"""What a fit of logistic or softmax regression proves; :mod:`.quasi_newton` tells how it is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.certificate import Certificate
+from separatrix.data.memory import view_of
+from separatrix.data.view import Array
+from separatrix.solvers._descent import CAUTION
+from separatrix.solvers._loop import Outcome
+from separatrix.solvers.curvature import Whole
+from separatrix.solvers.smooth import Point, SmoothObjective
+
+if TYPE_CHECKING:
+    from separatrix.solvers.quasi_newton import QuasiNewton
+
+#: Sum of the residuals of a column, as a share of all weights, that counts as 0.
+_FEASIBLE = 1e-11
+
+
+def certify(
+    solver: QuasiNewton, point: Point, outcome: Outcome, distance: float, dual: float | None
+) -> Certificate:
+    """Return the certificate of a smooth fit."""
+    objective, value, unit, tol = solver.objective, point.value, solver.unit, solver.tol
+    largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
+    size = max(abs(value), 1e-300)
+    if dual is not None and (value - dual <= tol * size or value - dual <= CAUTION * distance):
+        gap = max(0.0, value - dual)
+        found = f"within {gap / size:.1e} of the minimum (duality gap)"
+    else:
+        gap, dual = distance, None
+        found = f"within an estimated {gap / size:.1e} of the minimum (Newton decrement)"
+    message = {
+        "converged": found,
+        "separable": "the classes are separable, so the likelihood has no maximum",
+        "max_iter": f"max_iter iterations done, {found}; raise it or scale the features",
+        "max_time": f"max_time is over, {found}; raise it for more iterations",
+        "interrupted": f"interrupted, {found}; fit again with warm_start=True to go on",
+    }[outcome.status]
+    return Certificate(
+        status=outcome.status,
+        message=message,
+        iterations=outcome.iterations,
+        seconds=outcome.seconds,
+        primal=value * unit,
+        dual=None if dual is None else dual * unit,
+        gap=gap * unit,
+        relative_gap=gap / size,
+        kkt_violation=largest * unit,
+        samples=int(objective.view.shape[0] if objective.weights is None else np.sum(objective.weights > 0)),
+    )
+
+
+def dual_value(whole: Whole, point: Point) -> float | None:
+    """Return the value of a feasible dual point, or None where there is none to tell.
+
+    The residuals at (W, b) are dual variables. They are feasible if they sum to 0 in each column,
+    that is, if b is optimal for W: Newton's steps on b alone, which need only the scores, see to it.
+    """
+    objective = whole.objective
+    if objective.l2 == 0:
+        return None
+    if np.abs(point.gradient_intercept).max() <= _FEASIBLE * whole.total:
+        loss, pull = point.loss, point.gradient - objective.l2 * point.coef
+    else:
+        scores = objective.view.scores(point.coef).astype(np.float64, copy=False)
+        loss, residuals = _best_intercepts(objective, scores, point.intercept, _FEASIBLE * whole.total)
+        pull = objective.view.transposed(residuals).T
+    return float(loss - np.vdot(point.coef, pull) - np.vdot(pull, pull) / (2 * objective.l2))
+
+
+def _best_intercepts(
+    objective: SmoothObjective, scores: Array, intercept: Array, small: float
+) -> tuple[float, Array]:
+    """Return the loss and its residuals at the best intercepts for these scores ``W x``."""
+    residuals = np.empty(scores.shape)
+    alone = SmoothObjective(replace(objective.problem, view=view_of(scores)), 0.0)
+    same = np.eye(objective.columns)
+    for _ in range(6):
+        at = alone.at(same, intercept, residuals=residuals)
+        if not np.abs(at.gradient_intercept).max() > small:
+            break
+        intercept = intercept - _intercept_step(objective, residuals, at.gradient_intercept)
+    return at.loss, residuals
+
+
+def _intercept_step(objective: SmoothObjective, residuals: Array, slopes: Array) -> Array:
+    """Return Newton's step for the intercepts, the weights being fixed."""
+    s = np.ones(residuals.shape[0]) if objective.weights is None else objective.weights
+    active = s > 0
+    shares = residuals[active] / s[active, None]
+    if objective.codes is None:
+        p = shares + (objective.classes[active, None] == np.arange(objective.columns))
+        H = np.diag(s[active] @ p) - (s[active, None] * p).T @ p
+        return np.asarray(np.linalg.lstsq(H, slopes, rcond=1e-12)[0])
+    bend = s[active] @ (np.abs(shares) * (1.0 - np.abs(shares)))
+    return np.asarray(slopes / np.maximum(bend, 1e-300))
