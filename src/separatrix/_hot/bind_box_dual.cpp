@@ -5,7 +5,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -31,25 +30,7 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 template <class T>
 T* pointer(const Optional<T>& array) { return array ? array->data() : nullptr; }
 
-const BoxDualSet& kernel_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::box_dual_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::box_dual_set();
-#endif
-    return baseline::box_dual_set();
-}
-
-template <class T, class S>
-const BoxDualKernels<T, S>& kernels() {
-    const BoxDualSet& set = kernel_set();
-    if constexpr (std::is_same_v<T, float>) {
-        if constexpr (std::is_same_v<S, float>) return set.single_single;
-        else return set.single_double;
-    } else {
-        if constexpr (std::is_same_v<S, float>) return set.double_single;
-        else return set.double_double;
-    }
-}
+const BoxDualSet& kernel_set() { return SEPARATRIX_CHOSEN(box_dual_set); }
 
 Response response_of(const Array<const double>& f, const Optional<const double>& q,
                      const Optional<const std::int8_t>& codes, const Optional<const double>& numbers,
@@ -80,7 +61,7 @@ void bind_rows(nb::class_<BoxDualState<S>>& c) {
                           std::int64_t gathered) {
         const Visits visits{order.data(), begin, end, end - begin, gathered};
         nb::gil_scoped_release release;
-        kernels<T, S>().of(rows)(rows, state, visits);
+        kernel_set().of<T, S>().of(rows)(rows, state, visits);
     };
     c.def("run_dense", [=](State& state, const Matrix<T>& X, const Order& order, std::int64_t begin,
                            std::int64_t end, std::int64_t gathered) {

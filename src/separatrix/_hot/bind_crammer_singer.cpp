@@ -2,8 +2,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <cstring>
-
 #include "bindings.hpp"
 #include "crammer_singer_state.hpp"
 #include "kernels.hpp"
@@ -18,13 +16,7 @@ template <class T>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using Order = Array<const std::int64_t>;
 
-const CrammerSingerSet& kernel_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::crammer_singer_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::crammer_singer_set();
-#endif
-    return baseline::crammer_singer_set();
-}
+const CrammerSingerSet& kernel_set() { return SEPARATRIX_CHOSEN(crammer_singer_set); }
 
 // Rows visited: positions begin to end of the order; gathered rows as in visits.hpp.
 template <class S, class T>
@@ -34,7 +26,7 @@ void bind_rows(nb::class_<CrammerSingerState<S>>& c) {
                           std::int64_t end, std::int64_t gathered) {
         const Visits visits{order.data(), begin, end, end - begin, gathered};
         nb::gil_scoped_release release;
-        kernel_set().of<T, S>().run(rows, state, visits);
+        kernel_set().of<T, S>().of(rows)(rows, state, visits);
     };
     c.def("run_dense", [=](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X,
                            const Order& order, std::int64_t begin, std::int64_t end, std::int64_t gathered) {

@@ -27,13 +27,7 @@ using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
-const MachineSet& chosen_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::machine_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::machine_set();
-#endif
-    return baseline::machine_set();
-}
+const MachineSet& chosen_set() { return SEPARATRIX_CHOSEN(machine_set); }
 
 template <class T>
 const MachineKernels<T>& chosen_loops() {

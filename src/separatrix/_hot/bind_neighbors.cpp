@@ -1,6 +1,5 @@
 // Binds the nearest neighbours' loops to Python. Python has checked every argument before it comes here.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "bind_rows.hpp"
@@ -13,13 +12,7 @@ namespace {
 template <class T>
 using Flat = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
-const NeighborSet& kernel_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::neighbor_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::neighbor_set();
-#endif
-    return baseline::neighbor_set();
-}
+const NeighborSet& kernel_set() { return SEPARATRIX_CHOSEN(neighbor_set); }
 
 template <class T>
 T* data_of(const std::optional<Flat<T>>& array) { return array ? array->data() : nullptr; }

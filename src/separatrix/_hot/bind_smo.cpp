@@ -35,15 +35,9 @@ using Rows = Array<const std::int64_t>;
 
 template <class T>
 const SmoKernels<T>& kernels() {
-    const auto set = []() -> const SmoSet& {
-#if defined(SEPARATRIX_X86_SETS)
-        if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::smo_set();
-        if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::smo_set();
-#endif
-        return baseline::smo_set();
-    };
-    if constexpr (std::is_same_v<T, float>) return set().single_precision;
-    else return set().double_precision;
+    const SmoSet& set = SEPARATRIX_CHOSEN(smo_set);
+    if constexpr (std::is_same_v<T, float>) return set.single_precision;
+    else return set.double_precision;
 }
 
 // Panels with their memory. The loops are those chosen when they were made: the width belongs to them.

@@ -2,7 +2,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -21,25 +20,7 @@ using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
-const SoftmaxDualSet& kernel_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::softmax_dual_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::softmax_dual_set();
-#endif
-    return baseline::softmax_dual_set();
-}
-
-template <class T, class S>
-const SoftmaxDualKernels<T, S>& kernels() {
-    const SoftmaxDualSet& set = kernel_set();
-    if constexpr (std::is_same_v<T, float>) {
-        if constexpr (std::is_same_v<S, float>) return set.single_single;
-        else return set.single_double;
-    } else {
-        if constexpr (std::is_same_v<S, float>) return set.double_single;
-        else return set.double_double;
-    }
-}
+const SoftmaxDualSet& kernel_set() { return SEPARATRIX_CHOSEN(softmax_dual_set); }
 
 // Every function exists for dense rows and both widths of CSR indices: it takes X, or data, indices, indptr
 // and the number of features, and then what is its own. Python keeps the arrays of a state alive.
@@ -50,18 +31,18 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
                           std::int64_t begin, std::int64_t end, std::int64_t gathered) {
         const Visits visits{order.data(), begin, end, end - begin, gathered};
         nb::gil_scoped_release release;
-        kernels<T, S>().of(rows).pass(rows, state, visits);
+        kernel_set().of<T, S>().of(rows).pass(rows, state, visits);
     };
     const auto score = [](const auto& rows, const Array<const S>& weights, const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(out.shape(0)), padded = static_cast<std::int64_t>(out.shape(1));
         nb::gil_scoped_release release;
-        kernels<T, S>().of(rows).scores(rows, weights.data(), padded, count, out.data());
+        kernel_set().of<T, S>().of(rows).scores(rows, weights.data(), padded, count, out.data());
     };
     const auto transpose = [](const auto& rows, const Array<const S>& R, std::int64_t begin, std::int64_t end,
                               const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(R.shape(0)), padded = static_cast<std::int64_t>(R.shape(1));
         nb::gil_scoped_release release;
-        kernels<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
+        kernel_set().of<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
     };
     const auto dense = [](const Matrix<T>& X) {
         return DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};

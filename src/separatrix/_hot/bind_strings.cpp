@@ -3,7 +3,6 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "bindings.hpp"
@@ -21,13 +20,7 @@ using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes = Array<const std::int32_t>;
 using Numbers = Array<const std::int64_t>;
 
-const SubsequenceSet& subsequences() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::subsequence_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::subsequence_set();
-#endif
-    return baseline::subsequence_set();
-}
+const SubsequenceSet& subsequences() { return SEPARATRIX_CHOSEN(subsequence_set); }
 
 std::int64_t longest(const Strings& strings, const std::int64_t* numbers, std::int64_t count) {
     std::int64_t most = 0;

@@ -3,11 +3,19 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string_view>
+
+#include "kernels.hpp"
+
 namespace separatrix {
 
-struct KernelSet;
-
 const KernelSet& chosen_kernels();
+
+template <class Table>
+const Table& chosen_table(const Table& (*baseline)(), const Table& (*v3)(), const Table& (*v4)()) {
+    const std::string_view name = chosen_kernels().name;
+    return (name == "v4" ? v4 : name == "v3" ? v3 : baseline)();
+}
 
 void bind_box_dual(nanobind::module_& m);
 void bind_coordinate(nanobind::module_& m);
@@ -22,3 +30,10 @@ void bind_svmlight(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 
 }  // namespace separatrix
+
+// The table of a topic for the instruction set that all loops use (SEPARATRIX_TABLE declares the functions).
+#if defined(SEPARATRIX_X86_SETS)
+#define SEPARATRIX_CHOSEN(function) chosen_table(baseline::function, v3::function, v4::function)
+#else
+#define SEPARATRIX_CHOSEN(function) baseline::function()
+#endif

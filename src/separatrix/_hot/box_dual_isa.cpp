@@ -18,8 +18,9 @@ template <class T, class S>
 constexpr BoxDualKernels<T, S> kernels_of = {
     pass<S, DenseArray<T>>, pass<S, CsrArray<T, std::int32_t>>, pass<S, CsrArray<T, std::int64_t>>};
 
-const BoxDualSet table = {kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
-                          kernels_of<double, double>, respond, search, small_measure, small_step};
+const BoxDualSet table = {{kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
+                           kernels_of<double, double>},
+                          respond, search, small_measure, small_step};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "small_newton_state.hpp"
+#include "tables.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -51,35 +52,22 @@ struct ResponseSums {
     double slope, bend, loss, linear, square;
 };
 
-template <class T, class Index>
-struct CsrArray;
-template <class T>
-struct DenseArray;
-
-template <class T, class S>
-struct BoxDualKernels {
-    void (*dense)(const DenseArray<T>&, BoxDualState<S>&, const Visits&);
-    void (*csr32)(const CsrArray<T, std::int32_t>&, BoxDualState<S>&, const Visits&);
-    void (*csr64)(const CsrArray<T, std::int64_t>&, BoxDualState<S>&, const Visits&);
-
-    auto of(const DenseArray<T>&) const { return dense; }
-    auto of(const CsrArray<T, std::int32_t>&) const { return csr32; }
-    auto of(const CsrArray<T, std::int64_t>&) const { return csr64; }
+template <class S>
+struct BoxDualLoop {
+    template <class Rows>
+    using Over = void (*)(const Rows&, BoxDualState<S>&, const Visits&);
 };
 
-struct BoxDualSet {
-    BoxDualKernels<float, float> single_single;
-    BoxDualKernels<float, double> single_double;
-    BoxDualKernels<double, float> double_single;
-    BoxDualKernels<double, double> double_double;
+template <class T, class S>
+using BoxDualKernels = ByRows<T, BoxDualLoop<S>::template Over>;
+
+struct BoxDualSet : ByPrecisions<BoxDualKernels> {
     ResponseSums (*respond)(const Response&);
     double (*search)(Response, double first, double curve, double start);
     SmallNewtonSums (*small_measure)(SmallNewtonState&);
     void (*small_step)(SmallNewtonState&);
 };
 
-namespace baseline { const BoxDualSet& box_dual_set(); }
-namespace v3 { const BoxDualSet& box_dual_set(); }
-namespace v4 { const BoxDualSet& box_dual_set(); }
+SEPARATRIX_TABLE(BoxDualSet, box_dual_set)
 
 }  // namespace separatrix

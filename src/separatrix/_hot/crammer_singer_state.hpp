@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "tables.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -23,46 +24,17 @@ struct CrammerSingerState {
     double negligible;         // gap of a sample below which it may sleep
 };
 
-template <class T, class Index>
-struct CsrArray;
-template <class T>
-struct DenseArray;
+template <class S>
+struct CrammerSingerLoop {
+    template <class Rows>
+    using Over = void (*)(const Rows&, CrammerSingerState<S>&, const Visits&);
+};
 
 template <class T, class S>
-struct CrammerSingerKernels {
-    void (*dense)(const DenseArray<T>&, CrammerSingerState<S>&, const Visits&);
-    void (*csr32)(const CsrArray<T, std::int32_t>&, CrammerSingerState<S>&, const Visits&);
-    void (*csr64)(const CsrArray<T, std::int64_t>&, CrammerSingerState<S>&, const Visits&);
+using CrammerSingerKernels = ByRows<T, CrammerSingerLoop<S>::template Over>;
 
-    void run(const DenseArray<T>& rows, CrammerSingerState<S>& state, const Visits& v) const { dense(rows, state, v); }
-    void run(const CsrArray<T, std::int32_t>& rows, CrammerSingerState<S>& state, const Visits& v) const {
-        csr32(rows, state, v);
-    }
-    void run(const CsrArray<T, std::int64_t>& rows, CrammerSingerState<S>& state, const Visits& v) const {
-        csr64(rows, state, v);
-    }
-};
+using CrammerSingerSet = ByPrecisions<CrammerSingerKernels>;
 
-struct CrammerSingerSet {
-    CrammerSingerKernels<float, float> single_single;
-    CrammerSingerKernels<float, double> single_double;
-    CrammerSingerKernels<double, float> double_single;
-    CrammerSingerKernels<double, double> double_double;
-
-    template <class T, class S>
-    const CrammerSingerKernels<T, S>& of() const {
-        if constexpr (sizeof(T) == 4) {
-            if constexpr (sizeof(S) == 4) return single_single;
-            else return single_double;
-        } else {
-            if constexpr (sizeof(S) == 4) return double_single;
-            else return double_double;
-        }
-    }
-};
-
-namespace baseline { const CrammerSingerSet& crammer_singer_set(); }
-namespace v3 { const CrammerSingerSet& crammer_singer_set(); }
-namespace v4 { const CrammerSingerSet& crammer_singer_set(); }
+SEPARATRIX_TABLE(CrammerSingerSet, crammer_singer_set)
 
 }  // namespace separatrix

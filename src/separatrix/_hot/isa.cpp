@@ -36,14 +36,12 @@ void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
 }
 
 template <class T, class Array>
-constexpr RowKernels<T, Array> row_kernels = {learn<T, Array>, descend<T, Array>};
+constexpr typename RowKernels<T>::template Over<Array> row_kernels = {learn<T, Array>, descend<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {
+    {row_kernels<T, DenseArray<T>>, row_kernels<T, CsrArray<T, std::int32_t>>, row_kernels<T, CsrArray<T, std::int64_t>>},
     judge_array<T>,
-    row_kernels<T, DenseArray<T>>,
-    row_kernels<T, CsrArray<T, std::int32_t>>,
-    row_kernels<T, CsrArray<T, std::int64_t>>,
     {column_sweep<DenseColumns<T>>, column_curvature<DenseColumns<T>>},
     {column_sweep<SparseColumns<T>>, column_curvature<SparseColumns<T>>},
 };

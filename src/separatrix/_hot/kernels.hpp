@@ -3,20 +3,23 @@
 
 #include <cstdint>
 
-#include "arrays.hpp"
 #include "coordinate_state.hpp"
 #include "perceptron_state.hpp"
 #include "sgd_state.hpp"
 #include "sweep_kernels.hpp"
+#include "tables.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
 
 // The loops over one kind of rows.
-template <class T, class Rows>
+template <class T>
 struct RowKernels {
-    std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
-    void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
+    template <class Rows>
+    struct Over {
+        std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
+        void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
+    };
 };
 
 // Coordinate descent over one kind of columns.
@@ -29,17 +32,12 @@ struct ColumnKernels {
 };
 
 template <class T>
-struct Kernels {
+struct Kernels : ByRows<T, RowKernels<T>::template Over> {
     void (*judge)(const DenseArray<T>&, JudgeState<T>&, const Visits&);
-    RowKernels<T, DenseArray<T>> dense;
-    RowKernels<T, CsrArray<T, std::int32_t>> csr32;
-    RowKernels<T, CsrArray<T, std::int64_t>> csr64;
     ColumnKernels<DenseColumns<T>> dense_columns;
     ColumnKernels<SparseColumns<T>> sparse_columns;
 
-    const auto& of(const DenseArray<T>&) const { return dense; }
-    const auto& of(const CsrArray<T, std::int32_t>&) const { return csr32; }
-    const auto& of(const CsrArray<T, std::int64_t>&) const { return csr64; }
+    using ByRows<T, RowKernels<T>::template Over>::of;
     const auto& of(const DenseColumns<T>&) const { return dense_columns; }
     const auto& of(const SparseColumns<T>&) const { return sparse_columns; }
 };
@@ -54,9 +52,7 @@ struct KernelSet {
                            std::int64_t sweeps, double tol);
 };
 
-namespace baseline { const KernelSet& kernels(); }
-namespace v3 { const KernelSet& kernels(); }
-namespace v4 { const KernelSet& kernels(); }
+SEPARATRIX_TABLE(KernelSet, kernels)
 
 // The best set this processor runs, or the named one; null if it cannot run the named one.
 const KernelSet* find_kernels(const char* name_or_null);

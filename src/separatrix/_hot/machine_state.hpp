@@ -63,8 +63,6 @@ struct MachineSet {
     PairKernels pairs;
 };
 
-namespace baseline { const MachineSet& machine_set(); }
-namespace v3 { const MachineSet& machine_set(); }
-namespace v4 { const MachineSet& machine_set(); }
+SEPARATRIX_TABLE(MachineSet, machine_set)
 
 }  // namespace separatrix

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tables.hpp"
+
 namespace separatrix {
 
 enum class Formula : int { linear, polynomial, rbf, sigmoid };
@@ -83,8 +85,6 @@ struct SmoSet {
     SmoKernels<double> double_precision;
 };
 
-namespace baseline { const SmoSet& smo_set(); }
-namespace v3 { const SmoSet& smo_set(); }
-namespace v4 { const SmoSet& smo_set(); }
+SEPARATRIX_TABLE(SmoSet, smo_set)
 
 }  // namespace separatrix

@@ -25,7 +25,8 @@ void transposed(const Array& array, const S* R, std::int64_t padded, std::int64_
 }
 
 template <class S, class Array>
-constexpr SoftmaxDualRowKernels<Array, S> row_kernels = {pass<S, Array>, scores<S, Array>, transposed<S, Array>};
+constexpr typename SoftmaxDualLoops<S>::template Over<Array> row_kernels = {pass<S, Array>, scores<S, Array>,
+                                                                              transposed<S, Array>};
 
 template <class T, class S>
 constexpr SoftmaxDualKernels<T, S> kernels_of = {
@@ -34,8 +35,9 @@ constexpr SoftmaxDualKernels<T, S> kernels_of = {
     row_kernels<S, CsrArray<T, std::int64_t>>,
 };
 
-const SoftmaxDualSet table = {kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
-                              kernels_of<double, double>, softmax_rows};
+const SoftmaxDualSet table = {{kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
+                               kernels_of<double, double>},
+                              softmax_rows};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "tables.hpp"
 #include "visits.hpp"
 
 namespace separatrix {
@@ -29,44 +30,27 @@ struct SoftmaxDualState {
     double shrink;             // 1/(1 + kappa): what a step of alpha means to weights, offsets and sums
 };
 
-template <class T, class Index>
-struct CsrArray;
-template <class T>
-struct DenseArray;
-
-// The loops over one kind of rows.
-template <class Rows, class S>
-struct SoftmaxDualRowKernels {
-    void (*pass)(const Rows&, SoftmaxDualState<S>&, const Visits&);
-    void (*scores)(const Rows&, const S* weights, std::int64_t padded, std::int64_t count, S* scores);
-    void (*transposed)(const Rows&, const S* R, std::int64_t padded, std::int64_t count, std::int64_t begin,
-                       std::int64_t end, S* weights);
+template <class S>
+struct SoftmaxDualLoops {
+    template <class Rows>
+    struct Over {
+        void (*pass)(const Rows&, SoftmaxDualState<S>&, const Visits&);
+        void (*scores)(const Rows&, const S* weights, std::int64_t padded, std::int64_t count, S* scores);
+        void (*transposed)(const Rows&, const S* R, std::int64_t padded, std::int64_t count, std::int64_t begin,
+                           std::int64_t end, S* weights);
+    };
 };
 
 template <class T, class S>
-struct SoftmaxDualKernels {
-    SoftmaxDualRowKernels<DenseArray<T>, S> dense;
-    SoftmaxDualRowKernels<CsrArray<T, std::int32_t>, S> csr32;
-    SoftmaxDualRowKernels<CsrArray<T, std::int64_t>, S> csr64;
+using SoftmaxDualKernels = ByRows<T, SoftmaxDualLoops<S>::template Over>;
 
-    const auto& of(const DenseArray<T>&) const { return dense; }
-    const auto& of(const CsrArray<T, std::int32_t>&) const { return csr32; }
-    const auto& of(const CsrArray<T, std::int64_t>&) const { return csr64; }
-};
-
-struct SoftmaxDualSet {
-    SoftmaxDualKernels<float, float> single_single;
-    SoftmaxDualKernels<float, double> single_double;
-    SoftmaxDualKernels<double, float> double_single;
-    SoftmaxDualKernels<double, double> double_double;
+struct SoftmaxDualSet : ByPrecisions<SoftmaxDualKernels> {
     // P[i] = softmax(scores[i] + offsets); returns the sum of weights[i] times the loss.
     double (*softmax)(const double* scores, const double* offsets, const std::int32_t* classes,
                       const double* weights, std::int64_t count, std::int64_t columns, std::int64_t padded,
                       double* P);
 };
 
-namespace baseline { const SoftmaxDualSet& softmax_dual_set(); }
-namespace v3 { const SoftmaxDualSet& softmax_dual_set(); }
-namespace v4 { const SoftmaxDualSet& softmax_dual_set(); }
+SEPARATRIX_TABLE(SoftmaxDualSet, softmax_dual_set)
 
 }  // namespace separatrix

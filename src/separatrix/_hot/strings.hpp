@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tables.hpp"
+
 namespace separatrix {
 
 // Strings as code points, one after the other; string i is codes[starts[i]] … codes[starts[i + 1] - 1].
@@ -36,8 +38,6 @@ struct SubsequenceSet {
                 double* out);
 };
 
-namespace baseline { const SubsequenceSet& subsequence_set(); }
-namespace v3 { const SubsequenceSet& subsequence_set(); }
-namespace v4 { const SubsequenceSet& subsequence_set(); }
+SEPARATRIX_TABLE(SubsequenceSet, subsequence_set)
 
 }  // namespace separatrix

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "sweep_state.hpp"
+#include "tables.hpp"
 
 namespace separatrix {
 
@@ -34,8 +35,6 @@ struct SweepSet {
     SweepKernels<double> double_precision;
 };
 
-namespace baseline { const SweepSet& sweeps(); }
-namespace v3 { const SweepSet& sweeps(); }
-namespace v4 { const SweepSet& sweeps(); }
+SEPARATRIX_TABLE(SweepSet, sweeps)
 
 }  // namespace separatrix
