@@ -22,6 +22,11 @@ from separatrix.solvers.svm import classification, nu_classification
 SIZES = (30, 171, 255, 48)
 
 
+@pytest.fixture(autouse=True)
+def cheap_entries_too(monkeypatch):
+    monkeypatch.setattr(_class_rows, "_FEATURES", 5)
+
+
 def samples(d: int) -> tuple[np.ndarray, np.ndarray]:
     """Overlapping classes of very different sizes, in no order."""
     random = np.random.default_rng(0)
@@ -87,6 +92,7 @@ def test_only_classes_that_others_share_and_that_fit():
     assert all(shared_by(X, problems))
     assert not any(shared_by(X, problems, cache_bytes=1e6))
     assert not any(shared_by(X, problems[:2]))
+    assert not any(shared_by(X[:, :4], problems))
     assert not any(shared_by(X, pairs(labels, name="ovr")))
     assert not any(shared_by(X, problems, kernel=CallableKernel(lambda A, B: A @ B.T)))
     # Another choice of samples of the same number between the same ends is another class.

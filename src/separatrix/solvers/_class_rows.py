@@ -20,6 +20,8 @@ from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Points of all problems together from which on it pays to look for classes.
 _LEAST = 1000
+#: Features from which on kernel values are dear enough: below, to look for them and to copy them takes as long.
+_FEATURES = 64
 
 #: What tells classes apart: number of samples, the first and the last.
 Key = tuple[int, int, int]
@@ -42,7 +44,9 @@ class ClassRows:
         self._pairs: dict[int, tuple[Key, Key]] = {}
         self._classes: dict[Key, Any] = {}
         self._counted = 0
-        if matrix.native is None or len(works) < 3 or sum(work.points.size for work in works) < _LEAST:
+        if len(works) < 3 or sum(work.points.size for work in works) < _LEAST:
+            return
+        if matrix.native is None or matrix.features_per_entry < _FEATURES:
             return
         found, pairs = _shared(works)
         wanted = sorted({key for pair in pairs.values() for key in pair})
