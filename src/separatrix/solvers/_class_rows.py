@@ -20,7 +20,7 @@ from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Points of all problems together from which on it pays to look for classes.
 _LEAST = 1000
-#: Features from which on kernel values are dear enough: below, to look for them and to copy them takes as long.
+#: Features from which on kernel values are dear enough: below, finding and copying them takes as long.
 _FEATURES = 64
 
 #: What tells classes apart: number of samples, the first and the last.
