@@ -401,6 +401,14 @@ def pair_votes(scores: NDArray[Any], classes: int, to: NDArray[Any], /) -> None:
 class RowMemory:
     def __init__(self) -> None: ...
 
+# Kernel rows of the samples of a class among themselves.
+class _ClassRows:
+    entries: int
+    def __init__(self, panels: _KernelPanels, memory: RowMemory) -> None: ...
+
+class ClassRowsFloat32(_ClassRows): ...
+class ClassRowsFloat64(_ClassRows): ...
+
 class _Smo:
     keeps: bool
     steps: int
@@ -414,6 +422,8 @@ class _Smo:
         self,
         *,
         panels: _KernelPanels | None,
+        first: _ClassRows | None,
+        second: _ClassRows | None,
         matrix: NDArray[Any] | None,
         given: NDArray[Any] | None,
         copies: int,

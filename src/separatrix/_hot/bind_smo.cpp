@@ -5,15 +5,18 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bindings.hpp"
@@ -92,6 +95,68 @@ void fill_csr(Panels<T>& panels, const Array<const Data>& data, const Array<cons
     }
 }
 
+// Rows of one size, in slabs.
+template <class T>
+class Slabs {
+public:
+    explicit Slabs(std::shared_ptr<RowMemory> from) : memory(std::move(from)) {}
+    Slabs(const Slabs&) = delete;
+    Slabs& operator=(const Slabs&) = delete;
+    ~Slabs() { give_back(); }
+
+    // Memory of `size` values, of `most` that will be wanted in all.
+    T* take(std::int64_t size, std::int64_t most) {
+        const auto bytes = static_cast<std::size_t>(size) * sizeof(T), all = static_cast<std::size_t>(most) * sizeof(T);
+        if (left < bytes) {
+            // Little at a time: what is never used is then never touched.
+            slabs.push_back(memory->take(all < HUGE_PAGE ? all : bytes > HUGE_PAGE / 2 ? bytes : HUGE_PAGE));
+            place = static_cast<T*>(slabs.back().data);
+            left = slabs.back().bytes;
+        }
+        T* const row = place;
+        place += size;
+        left -= bytes;
+        return row;
+    }
+    void give_back() {
+        for (const Piece& slab : slabs) memory->give(slab);
+        slabs.clear();
+        left = 0;
+    }
+
+private:
+    std::shared_ptr<RowMemory> memory;
+    std::vector<Piece> slabs;
+    T* place = nullptr;
+    std::size_t left = 0;
+};
+
+constexpr std::int64_t padded_row(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+// Rows of a class with their memory.
+template <class T>
+struct OwnRows {
+    const SmoKernels<T>& loops;
+    ClassRows<T> view{};
+    std::vector<T*> rows;
+    std::mutex lock;
+    Slabs<T> slabs;
+
+    OwnRows(const Panels<T>& panels, const std::shared_ptr<RowMemory>& memory)
+        : loops(panels.loops), rows(static_cast<std::size_t>(panels.view.n), nullptr), slabs(memory) {
+        view = {&panels.view, rows.data(), fresh, this};
+    }
+    static T* fresh(ClassRows<T>& of) {
+        OwnRows& self = *static_cast<OwnRows*>(of.owner);
+        const std::lock_guard<std::mutex> hold(self.lock);
+        const std::int64_t size = padded_row(of.panels->n);
+        return self.slabs.take(size, size * of.panels->n);
+    }
+    std::int64_t entries() const {
+        return view.panels->n * static_cast<std::int64_t>(rows.size() - static_cast<std::size_t>(std::count(rows.begin(), rows.end(), nullptr)));
+    }
+};
+
 // One problem with its rows and the memory of the loop.
 template <class T>
 struct Smo {
@@ -100,26 +165,19 @@ struct Smo {
     std::vector<T> F, up, low, diagonal;
     std::vector<T*> rows;
     std::vector<std::int64_t> used;
-    std::shared_ptr<RowMemory> memory;
-    std::vector<Piece> slabs;
-    T* place = nullptr;          // of the next row, while `places` are left in the last slab
-    std::int64_t capacity, row_size, made = 0, places = 0;
+    Slabs<T> slabs;
+    std::int64_t capacity, made = 0;
     bool keeps = false;
     std::atomic<bool> busy{false};
 
-    explicit Smo(const SmoKernels<T>& of) : loops(of) {}
-    ~Smo() { give_back(); }
+    Smo(const SmoKernels<T>& of, const std::shared_ptr<RowMemory>& memory) : loops(of), slabs(memory) {}
 
     // Memory for one more row: new, or that of the row that was not used for the longest time.
     static T* fresh(SmoState<T>& s, std::int64_t) {
         Smo& self = *static_cast<Smo*>(s.owner);
         if (self.made < self.capacity) {
-            if (self.places == 0) self.add_slab();
-            T* row = self.place;
-            self.place += self.row_size;
-            --self.places;
             ++self.made;
-            return row;
+            return self.slabs.take(padded_row(s.points), self.capacity * padded_row(s.points));
         }
         std::int64_t oldest = -1;
         for (std::int64_t p = 0; p < s.points; ++p)
@@ -137,28 +195,21 @@ struct Smo {
         state.status = 0;
         state.loaded = false;
     }
-    // As much as is needed at most, but little at a time: what is never used is then never touched.
-    void add_slab() {
-        const auto row = static_cast<std::size_t>(row_size) * sizeof(T), all = static_cast<std::size_t>(capacity) * row;
-        const std::size_t bytes = all < HUGE_PAGE ? all : row > HUGE_PAGE / 2 ? row : HUGE_PAGE;
-        slabs.push_back(memory->take(bytes));
-        place = static_cast<T*>(slabs.back().data);
-        places = static_cast<std::int64_t>(slabs.back().bytes / row);
-    }
-    void give_back() {
-        for (const Piece& slab : slabs) memory->give(slab);
-        slabs.clear();
-    }
     void release() {
-        if (!state.panels) return;
-        give_back();
-        made = places = 0;
+        if (!state.panels && !state.classes[0]) return;
+        slabs.give_back();
+        made = 0;
         std::fill(rows.begin(), rows.end(), nullptr);
     }
 };
 
 // Features from which reading the panels costs more than rows that turn out not to be needed.
 constexpr std::int64_t GROUP_FEATURES = 64;
+
+// How many rows to compute together, if several: the more features, the longer it takes to read the panels.
+constexpr int group_of(std::int64_t features) {
+    return features < GROUP_FEATURES ? 1 : features < 3 * GROUP_FEATURES ? 4 : 8;
+}
 
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -214,15 +265,20 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
                            static_cast<std::int64_t>(coef.shape(1)), self.view, begin, end, out.data());
     });
 
+    using O = OwnRows<T>;
+    nb::class_<O>(m, ("ClassRows" + suffix).c_str())
+        .def("__init__", [](O* self, const P& of, const std::shared_ptr<RowMemory>& memory) { new (self) O(of, memory); },
+             "panels"_a, "memory"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("entries", &O::entries);
+
     nb::class_<S> smo(m, ("Smo" + suffix).c_str());
     smo.def(
         "__init__",
-        [](S* self, const P* source, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
+        [](S* self, const P* source, O* first, O* second, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
            bool separate, const Array<const double>& signs, const Array<const double>& upper,
            const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
            std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory) {
-            new (self) S(source ? source->loops : kernels<T>());
-            self->memory = memory;
+            new (self) S(source ? source->loops : first ? first->loops : kernels<T>(), memory);
             const auto points = static_cast<std::int64_t>(diag.shape(0)), variables = points * copies;
             self->F.resize(static_cast<std::size_t>(variables));
             self->up.resize(static_cast<std::size_t>(variables));
@@ -233,8 +289,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             if (matrix)
                 for (std::int64_t k = 0; k < static_cast<std::int64_t>(matrix->shape(0)); ++k)
                     self->rows[static_cast<std::size_t>(given ? given->data()[k] : k)] = matrix->data() + k * matrix->stride(0);
-            self->row_size = (points + 15) / 16 * 16;
-            const auto fitting = static_cast<std::int64_t>(row_bytes / static_cast<double>(self->row_size * static_cast<std::int64_t>(sizeof(T))));
+            const auto fitting = static_cast<std::int64_t>(row_bytes / static_cast<double>(padded_row(points) * static_cast<std::int64_t>(sizeof(T))));
             self->capacity = fitting < 3 ? 3 : fitting < points ? fitting : points;
             SmoState<T>& s = self->state;
             s.points = points;
@@ -253,16 +308,18 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.low = self->low.data();
             s.diagonal = self->diagonal.data();
             s.panels = source ? &source->view : nullptr;
+            if (first && second) s.classes[0] = &first->view, s.classes[1] = &second->view, s.cut = s.classes[0]->panels->n;
             s.rows = self->rows.data();
             s.used = self->used.data();
             s.fresh = S::fresh;
             s.owner = self;
-            s.group = !separate && self->capacity == points && source && source->view.d >= GROUP_FEATURES;
+            const PanelData<T>* const packed = s.classes[0] ? s.classes[0]->panels : s.panels;
+            s.group = !separate && self->capacity == points && packed ? group_of(packed->d) : 1;
             s.violation = std::numeric_limits<double>::infinity();
             s.tol = tol;
             s.most_steps = most_steps;
         },
-        nb::kw_only(), "panels"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
+        nb::kw_only(), "panels"_a.none(), "first"_a.none(), "second"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
         "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
         "memory"_a);
     smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });

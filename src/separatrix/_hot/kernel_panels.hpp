@@ -272,11 +272,9 @@ void kernel_block(const PanelData<T>& from, const std::int64_t* rows, std::int64
     }
 }
 
-// Rows of the matrix of the panels' own samples, each to a place of its own.
+// Rows of the matrix of left samples and panels, each to a place of its own.
 template <class T>
-void kernel_rows(const PanelData<T>& panels, const std::int64_t* rows, std::int64_t count, T* const* out) {
-    Left<T> left(count, panels);
-    left.read(panels, rows, count);
+void kernel_rows(const Left<T>& left, const PanelData<T>& panels, T* const* out) {
     store_rows(left, panels, [=](std::int64_t r) { return out[r]; });
 }
 

@@ -58,6 +58,21 @@ inline void update(SmoState<T>& s, std::int64_t begin, std::int64_t end, const T
         where = better ? number : where;
         number += 1;
     }
+    // The last block has fewer registers.
+    auto lowest = R::all(T(INFINITE));
+    for (; v + R::COUNT <= n; v += R::COUNT) {
+        auto f = R::load(F + v);
+        if constexpr (UPDATE) {
+            f += delta * (R::load(Ki + v) - R::load(Kj + v));
+            R::store(F + v, f);
+        }
+        const auto may_grow = f + R::load(up + v), may_fall = f + R::load(low + v);
+        lowest = may_grow < lowest ? may_grow : lowest;
+        most = may_fall > most ? may_fall : most;
+    }
+    const auto better = lowest < least;
+    least = better ? lowest : least;
+    where = better ? number : where;
     // Of equal values the first variable: lanes hold the first block of their own.
     T value = T(INFINITE);
     std::int64_t first = -1;
@@ -133,31 +148,73 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
     }
 }
 
-// Rows that are computed together: a group reads the panels once. The others belong to the worst violators that
-// have no row; they are often needed next. One look at all variables finds those of several groups.
-constexpr int GROUP_ROWS = 4;
+// Most rows that are computed together: a group reads the panels once. The others belong to the worst violators
+// that have no row; they are often needed next. One look at all variables finds those of several groups.
+constexpr int GROUP_ROWS = 8;
+
+// Of which class a point is, where classes are known; else 0.
+template <class T>
+inline int side_of(const SmoState<T>& s, std::int64_t point) {
+    return s.classes[0] && point >= s.cut;
+}
 
 template <class T>
-void find_violators(SmoState<T>& s) {
+void find_violators(SmoState<T>& s, int side) {
     double scores[SmoState<T>::QUEUE];
+    std::int64_t* const queue = s.queue[side];
     int count = 0;
     double bar = 0;
-    for (std::int64_t v = 0; v < s.points * s.copies; ++v) {
+    const std::int64_t variables = s.points * s.copies;
+    const std::int64_t begin = side ? s.cut : 0, end = s.classes[0] && !side ? s.cut : variables;
+    for (std::int64_t v = begin; v < end; ++v) {
         const double grow = s.middle - static_cast<double>(s.F[v] + s.up[v]);
         const double fall = static_cast<double>(s.F[v] + s.low[v]) - s.middle;
         const double score = grow > fall ? grow : fall;
         if (!(score > bar) || s.rows[v % s.points]) continue;
         int k = count < SmoState<T>::QUEUE ? count++ : SmoState<T>::QUEUE - 1;
-        for (; k && scores[k - 1] < score; --k) s.queue[k] = s.queue[k - 1], scores[k] = scores[k - 1];
-        s.queue[k] = v % s.points, scores[k] = score;
+        for (; k && scores[k - 1] < score; --k) queue[k] = queue[k - 1], scores[k] = scores[k - 1];
+        queue[k] = v % s.points, scores[k] = score;
         if (count == SmoState<T>::QUEUE) bar = scores[count - 1];
     }
-    s.queued = count;
-    s.next_queued = 0;
+    s.queued[side] = count;
+    s.next_queued[side] = 0;
+}
+
+// Rows of some points of a class: the half over the class itself is copied if another problem has computed it.
+template <class T>
+void compute_halves(SmoState<T>& s, int side, const std::int64_t* points, int count, T* const* rows) {
+    ClassRows<T>& own = *s.classes[side];
+    const ClassRows<T>& other = *s.classes[1 - side];
+    const std::int64_t begin = side ? s.cut : 0, opposite = side ? 0 : s.cut;
+    std::int64_t numbers[GROUP_ROWS];
+    T *whole[GROUP_ROWS], *others[GROUP_ROWS], *among[GROUP_ROWS];
+    int missing = 0, found = count;
+    for (int k = 0; k < count; ++k) {
+        const std::int64_t number = points[k] - begin;
+        const int at = __atomic_load_n(own.rows + number, __ATOMIC_ACQUIRE) ? --found : missing++;
+        numbers[at] = number;
+        whole[at] = rows[k];
+        others[at] = rows[k] + opposite;
+    }
+    Left<T> left(count, *own.panels);
+    left.read(*own.panels, numbers, count);
+    kernel_rows(left, *other.panels, others);
+    s.entries += count * other.panels->n;
+    if (missing) {
+        for (int k = 0; k < missing; ++k) among[k] = own.fresh(own);
+        left.count = missing;
+        kernel_rows(left, *own.panels, among);
+        for (int k = 0; k < missing; ++k) __atomic_store_n(own.rows + numbers[k], among[k], __ATOMIC_RELEASE);
+    }
+    for (int k = 0; k < count; ++k) {
+        const T* const from = __atomic_load_n(own.rows + numbers[k], __ATOMIC_ACQUIRE);
+        __builtin_memcpy(whole[k] + begin, from, sizeof(T) * static_cast<std::size_t>(own.panels->n));
+    }
 }
 
 template <class T>
 void compute_rows(SmoState<T>& s, std::int64_t point) {
+    const int side = side_of(s, point);
     std::int64_t points[GROUP_ROWS];
     T* rows[GROUP_ROWS];
     int count = 0;
@@ -167,14 +224,17 @@ void compute_rows(SmoState<T>& s, std::int64_t point) {
         rows[count++] = s.rows[p] = s.fresh(s, p);
     };
     add(point);
-    if (s.group) {
-        if (s.next_queued >= s.queued) find_violators(s);
-        while (count < GROUP_ROWS && s.next_queued < s.queued) {
-            const std::int64_t other = s.queue[s.next_queued++];
+    if (s.group > 1) {
+        if (s.next_queued[side] >= s.queued[side]) find_violators(s, side);
+        while (count < s.group && s.next_queued[side] < s.queued[side]) {
+            const std::int64_t other = s.queue[side][s.next_queued[side]++];
             if (!s.rows[other]) add(other);
         }
     }
-    kernel_rows(*s.panels, points, count, rows);
+    if (s.classes[0]) return compute_halves(s, side, points, count, rows);
+    Left<T> left(count, *s.panels);
+    left.read(*s.panels, points, count);
+    kernel_rows(left, *s.panels, rows);
     s.entries += count * s.points;
 }
 

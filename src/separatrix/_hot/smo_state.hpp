@@ -25,6 +25,16 @@ struct PanelData {
     std::int64_t panels() const { return (n + width - 1) / width; }
 };
 
+// Kernel rows of the samples of one class among themselves: the problems of all its pairs share them, in
+// several threads. Whoever misses a row computes it, and all find the same values.
+template <class T>
+struct ClassRows {
+    const PanelData<T>* panels;
+    T** rows;             // null where not computed; read and written atomically
+    T* (*fresh)(ClassRows&);
+    void* owner;
+};
+
 // min ½ a'Qa + p'a, 0 ≤ a ≤ u, s'a constant, in terms of E = s (Qa + p). Variable v stands for point
 // v mod points; a problem whose samples come twice (regression) has two variables per point.
 template <class T>
@@ -46,15 +56,18 @@ struct SmoState {
     T* low;               // 0 where s a may fall, else −inf
     const T* diagonal;    // diag in the precision of the rows
     const PanelData<T>* panels;
+    // The classes of the points before the cut and from it on, where other problems share their rows; else null.
+    ClassRows<T>* classes[2];
+    std::int64_t cut;
     // Kernel rows over the points; null where not computed. `fresh` gives memory for one more.
     T** rows;
     std::int64_t* used;   // when a row was last used
     T* (*fresh)(SmoState&, std::int64_t point);
     void* owner;
-    bool group;           // whether rows are computed together with those of the worst violators
+    int group;            // how many rows are computed together: the others are those of the worst violators
     static constexpr int QUEUE = 12;
-    std::int64_t queue[QUEUE];
-    int queued, next_queued;
+    std::int64_t queue[2][QUEUE];  // of either class, where classes are known
+    int queued[2], next_queued[2];
     double tol;
     std::int64_t most_steps;
     // Results

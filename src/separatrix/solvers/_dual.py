@@ -119,6 +119,7 @@ class Work:
         values: Array | None = None,
         given: Array | None = None,
         start: tuple[Array, Array, Array] | None = None,
+        classes: tuple[Any, Any] | None = None,
         tol: float,
         max_steps: int,
         row_bytes: float,
@@ -137,15 +138,19 @@ class Work:
             The points whose rows ``values`` are, where they are not all; the others are computed when needed.
         start : tuple of ndarray or None
             Other values than the present ones for ``a``, E and u.
+        classes : tuple of ClassRows or None
+            What keeps the rows of either sign's points among themselves; whole rows if None.
         tol, max_steps, row_bytes : float, int, float
             Violation to reach, most steps, and most bytes of kept rows.
         """
         n = self.points.size
         variables: Any = slice(None)
         middle = self.middle
+        first, second = classes or (None, None)
         if points is not None:
             variables = points if self.copies == 1 else np.concatenate([points, points + n])
             middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
+        rows = classes is None and (values is None or given is not None)
         alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
         return State(
             points,
@@ -153,7 +158,9 @@ class Work:
             alpha,
             E,
             precision,
-            panels=None if values is not None and given is None else self.panels(precision, points),
+            panels=self.panels(precision, points) if rows else None,
+            first=first,
+            second=second,
             matrix=values,
             given=given,
             copies=self.copies,
@@ -167,6 +174,12 @@ class Work:
             row_bytes=row_bytes,
             memory=self.matrix.memory,
         )
+
+    @property
+    def cut(self) -> int:
+        """Return where the points of the other sign begin; 0 if signs alternate or points come twice."""
+        changes = np.flatnonzero(np.diff(self.signs)) if self.copies == 1 else np.empty(0)
+        return int(changes[0]) + 1 if changes.size == 1 else 0
 
     def groups(self) -> list[slice]:
         """Return the variables of each sum that is kept."""

@@ -18,6 +18,7 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
+from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, wants_polish
@@ -111,19 +112,21 @@ class SequentialMinimal:
 
     def _whole(self, works: list[Work]) -> Iterator[None]:
         """Solve problems with whole kernel rows, one in each thread."""
-        for batch in self._batches(works):
-            yield from self._converge(batch, self.precision)
+        shared = ClassRows(self.matrix, works, self.precision)
+        for batch in self._batches(works, shared):
+            yield from self._converge(batch, self.precision, shared)
             # Where kernel rows in single precision do not lead to the tolerance, double ones do.
             rest = [work for work in batch if work.solution.status == "running"]
             yield from self._converge(rest, "float64")
 
-    def _batches(self, works: list[Work]) -> Iterator[list[Work]]:
+    def _batches(self, works: list[Work], shared: ClassRows) -> Iterator[list[Work]]:
         """Yield problems whose packed samples or kernel blocks are together small enough to be kept."""
         batch: list[Work] = []
         size = 0.0
         for work in works:
             n, d = work.points.size, work.points.size if self.matrix.native is None else self._features()
-            own = 0 if self.matrix.native and work.everything else n * d * np.dtype(self.precision).itemsize
+            kept = work in shared or (self.matrix.native and work.everything)
+            own = 0 if kept else n * d * np.dtype(self.precision).itemsize
             if batch and size + own > self.matrix.cache_bytes / 4:
                 yield batch
                 batch, size = [], 0.0
@@ -135,7 +138,9 @@ class SequentialMinimal:
     def _features(self) -> int:
         return int(self.matrix.samples.shape[1])
 
-    def _converge(self, works: list[Work], precision: Precision) -> Iterator[None]:
+    def _converge(
+        self, works: list[Work], precision: Precision, shared: ClassRows | None = None
+    ) -> Iterator[None]:
         """Solve problems, one in each thread, whose kernel rows have this precision."""
         if not works:
             return
@@ -147,13 +152,14 @@ class SequentialMinimal:
             return work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
+                classes=shared.of(work) if shared else None,
                 tol=self.tol,
                 max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
 
         parallel = self.matrix.native is not None and not tiny
-        if parallel:
+        if parallel and not (shared and all(work in shared for work in works)):
             self.matrix.prepare(precision)
         states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
         running = list(zip(works, states, strict=True))
@@ -172,6 +178,8 @@ class SequentialMinimal:
             running = [(work, state) for work, state in waiting if state.refinements <= _REFINEMENTS]
             if running:
                 yield
+        if shared:
+            self.matrix.entries += shared.new_entries()
 
     def _hasten(self, work: Work, state: State) -> bool:
         """Take a step on all free variables after a number of steps of pairs; return whether it was the end.
