@@ -12,6 +12,7 @@ namespace {
 
 class SmallNewton {
     SmallNewtonState& s;
+    static constexpr int TOGETHER = 4;
     const std::int64_t n, d, size;  // size: features and intercept
     // H; room for a model's factors; a step, where it leads, the model's gradient; how the scores change
     double *const H, *const room, *const move, *const end, *const slopes, *const change;
@@ -224,9 +225,7 @@ private:
     Response changed(std::int64_t k) {
         const double q = s.intercept ? move[d] : 0;
         for (std::int64_t i = 0; i < n; ++i) {
-            double sum = q;
-            for (std::int64_t j = 0; j < d; ++j) sum += s.x[i * d + j] * move[j];
-            change[i] = sum;
+            change[i] = q + dot(s.x + i * d, move, d);
         }
         Response r = response(k);
         r.q = change;
@@ -241,23 +240,41 @@ private:
         double* kept = s.kept + k * size * size;
         const std::uint8_t* now = s.inside + k * n;
         std::uint8_t* formed = s.formed + k * n;
-        std::int64_t changes = 0, count = 0;
+        std::int64_t changes = 0, free = 0;
         for (std::int64_t i = 0; i < n; ++i) {
             changes += now[i] != formed[i];
-            count += now[i];
+            free += now[i];
         }
-        bool anew = changes >= count;
+        bool anew = changes >= free;
+        // At first all columns have the same free samples.
+        if (anew && k > 0 && __builtin_memcmp(now, formed - n, static_cast<std::size_t>(n)) == 0) {
+            __builtin_memcpy(kept, kept - size * size, static_cast<std::size_t>(size * size) * sizeof(double));
+            __builtin_memcpy(formed, now, static_cast<std::size_t>(n));
+            anew = false;
+        }
         for (int attempt = 0; attempt < 2; ++attempt, anew = true) {
             if (anew) {
                 for (std::int64_t a = 0; a < size * size; ++a) kept[a] = 0;
                 for (std::int64_t i = 0; i < n; ++i) formed[i] = 0;
             }
             for (std::int64_t a = 0; a < size; ++a) move[a] = ROUNDED * kept[a * size + a];
+            const double* x[TOGETHER];
+            double weights[TOGETHER];
+            int count = 0;
             for (std::int64_t i = 0; i < n; ++i) {
                 if (now[i] == formed[i]) continue;
                 formed[i] = now[i];
-                add_product(i, now[i] ? s.upper[i] : -s.upper[i], kept);
+                x[count] = s.x + i * d;
+                weights[count] = now[i] ? s.upper[i] : -s.upper[i];
+                if (++count < TOGETHER) continue;
+                add_products(x, weights, kept);
+                count = 0;
             }
+            for (int l = count; count && l < TOGETHER; ++l) {
+                x[l] = x[0];
+                weights[l] = 0;
+            }
+            if (count) add_products(x, weights, kept);
             bool sound = true;
             for (std::int64_t a = 0; a < size; ++a) sound &= kept[a * size + a] >= move[a];
             if (anew || sound) break;
@@ -265,17 +282,31 @@ private:
         for (std::int64_t a = 0; a < size * size; ++a) H[a] = c.rho * kept[a];
     }
 
-    void add_product(std::int64_t i, double weight, double* to) const {
-        const double* x = s.x + i * d;
-        for (std::int64_t a = 0; a < d; ++a) {
-            const double left = weight * x[a];
+    // Adds the products of a few samples at once: each number of the matrix is read and written once for all of them.
+    void add_products(const double* const* x, const double* weights, double* to) const {
+        static_assert(TOGETHER == 4);
+        const double *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+        for (std::int64_t a = 0; a < size; ++a) {
+            const auto left = [&](int l) { return a < d ? weights[l] * x[l][a] : weights[l]; };
+            const double l0 = left(0), l1 = left(1), l2 = left(2), l3 = left(3);
             double* row = to + a * size;
-            for (std::int64_t e = 0; e <= a; ++e) row[e] += left * x[e];
+            for (std::int64_t e = 0, end = a < d ? a + 1 : d; e < end; ++e)
+                row[e] += (l0 * x0[e] + l1 * x1[e]) + (l2 * x2[e] + l3 * x3[e]);
+            if (a == d) row[d] += (l0 + l1) + (l2 + l3);
         }
-        if (!s.intercept) return;
-        double* row = to + d * size;
-        for (std::int64_t e = 0; e < d; ++e) row[e] += weight * x[e];
-        row[d] += weight;
+    }
+
+    static double dot(const double* a, const double* b, std::int64_t count) {
+        using R = Register<double>;
+        R::Values sum{}, other{};
+        std::int64_t j = 0;
+        for (; j + 2 * R::COUNT <= count; j += 2 * R::COUNT) {
+            sum += R::load(a + j) * R::load(b + j);
+            other += R::load(a + j + R::COUNT) * R::load(b + j + R::COUNT);
+        }
+        double rest = 0;
+        for (; j < count; ++j) rest += a[j] * b[j];
+        return sum_of<double>(sum + other) + rest;
     }
 
     static double size_of(double x) { return x < 0 ? -x : x; }

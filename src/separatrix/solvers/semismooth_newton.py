@@ -49,7 +49,7 @@ from separatrix.solvers._newton_columns import (
 )
 
 #: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
-_SMALL, _SMALL_L1 = 1 << 20, 1 << 23
+_SMALL = 1 << 27
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -157,8 +157,7 @@ class SemismoothNewton:
         """Return whether calls would cost more than what they compute."""
         view, K = self.problem.view, self.problem.columns
         work = K * view.shape[0] * (view.shape[1] + 1) ** 2
-        most = _SMALL_L1 if self.dual.l1 else _SMALL
-        return not (view.sparse or self.given or work > most) and len(self.batches) == 1
+        return not (view.sparse or self.given or work > _SMALL) and len(self.batches) == 1
 
     def _small_steps(self) -> Iterator[Step]:
         """Yield a step after each compiled Newton step of all columns."""
