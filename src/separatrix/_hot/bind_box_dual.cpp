@@ -153,23 +153,29 @@ void bind_small_newton(nb::module_& m) {
     nb::class_<Owner> c(m, "SmallNewton");
     c.def(
         "__init__",
-        [](Owner* self, const Array<const double>& x, const Optional<const std::int8_t>& codes,
+        [](Owner* self, const Array<const double>& x, const Optional<const std::int32_t>& features,
+           const Optional<const std::int64_t>& starts, const Optional<const std::int8_t>& codes,
            const Optional<const double>& numbers, const Array<const double>& upper, double epsilon, bool bounded,
            bool intercept, double square, const Array<double>& W, const Array<double>& b, const Array<double>& F,
            const Array<double>& V, const Optional<const double>& lambda, double rho, double tol, double steepest,
            double growth, double least_growth, double shortest, int patience) {
             new (self) Owner{};
-            const std::size_t n = x.shape(0), d = x.shape(1), columns = W.shape(0);
+            const std::size_t n = upper.shape(0), d = W.shape(1), columns = W.shape(0);
             self->work.resize((d + 1) * (2 * d + 9) + n);
             self->kept.resize(columns * (d + 1) * (d + 1));
             self->formed.resize(columns * n);
             self->support.resize(d + 1);
             self->squares.resize(d + 1);
-            for (std::size_t i = 0; lambda && i < n; ++i)
-                for (std::size_t j = 0; j <= d; ++j) {
-                    const double value = j < d ? x.data()[i * d + j] : 1.0;
-                    self->squares[j] += rho * upper.data()[i] * value * value;
-                }
+            for (std::size_t i = 0; lambda && i < n; ++i) {
+                const double curve = rho * upper.data()[i];
+                const auto add = [&](std::size_t j, double value) { self->squares[j] += curve * value * value; };
+                if (starts)
+                    for (std::int64_t e = starts->data()[i]; e < starts->data()[i + 1]; ++e)
+                        add(static_cast<std::size_t>(features->data()[e]), x.data()[e]);
+                else
+                    for (std::size_t j = 0; j < d; ++j) add(j, x.data()[i * d + j]);
+                add(d, 1.0);
+            }
             self->V0.resize(columns * n);
             self->gradient.resize(columns * d);
             self->inside.resize(columns * n);
@@ -181,6 +187,8 @@ void bind_small_newton(nb::module_& m) {
                 .d = static_cast<std::int64_t>(d),
                 .columns = static_cast<std::int64_t>(columns),
                 .x = x.data(),
+                .features = pointer(features),
+                .starts = pointer(starts),
                 .codes = pointer(codes),
                 .numbers = pointer(numbers),
                 .upper = upper.data(),
@@ -207,7 +215,8 @@ void bind_small_newton(nb::module_& m) {
                 .rules = {tol, steepest, growth, least_growth, shortest, patience},
             };
         },
-        nb::kw_only(), "x"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "epsilon"_a, "bounded"_a, "intercept"_a,
+        nb::kw_only(), "x"_a, "features"_a.none(), "starts"_a.none(), "codes"_a.none(), "numbers"_a.none(), "upper"_a,
+        "epsilon"_a, "bounded"_a, "intercept"_a,
         "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "lambda_"_a.none(), "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
         "shortest"_a, "patience"_a);
     c.def("measure", [](Owner& self) {

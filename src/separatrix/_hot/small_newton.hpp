@@ -93,7 +93,11 @@ private:
         for (std::int64_t i = 0; i < n; ++i) {
             if (v[i] == 0) continue;
             sum += v[i];
-            for (std::int64_t j = 0; j < d; ++j) g[j] += v[i] * s.x[i * d + j];
+            if (s.starts) {
+                for (std::int64_t e = s.starts[i], end = s.starts[i + 1]; e < end; ++e) g[s.features[e]] += v[i] * s.x[e];
+            } else {
+                for (std::int64_t j = 0; j < d; ++j) g[j] += v[i] * s.x[i * d + j];
+            }
         }
         if (s.lambda) {
             judge_l1(k, found, sum);
@@ -225,7 +229,13 @@ private:
     Response changed(std::int64_t k) {
         const double q = s.intercept ? move[d] : 0;
         for (std::int64_t i = 0; i < n; ++i) {
-            change[i] = q + dot(s.x + i * d, move, d);
+            if (s.starts) {
+                double sum = q;
+                for (std::int64_t e = s.starts[i], end = s.starts[i + 1]; e < end; ++e) sum += s.x[e] * move[s.features[e]];
+                change[i] = sum;
+            } else {
+                change[i] = q + dot(s.x + i * d, move, d);
+            }
         }
         Response r = response(k);
         r.q = change;
@@ -264,8 +274,13 @@ private:
             for (std::int64_t i = 0; i < n; ++i) {
                 if (now[i] == formed[i]) continue;
                 formed[i] = now[i];
+                const double weight = now[i] ? s.upper[i] : -s.upper[i];
+                if (s.starts) {
+                    add_sparse(i, weight, kept);
+                    continue;
+                }
                 x[count] = s.x + i * d;
-                weights[count] = now[i] ? s.upper[i] : -s.upper[i];
+                weights[count] = weight;
                 if (++count < TOGETHER) continue;
                 add_products(x, weights, kept);
                 count = 0;
@@ -294,6 +309,20 @@ private:
                 row[e] += (l0 * x0[e] + l1 * x1[e]) + (l2 * x2[e] + l3 * x3[e]);
             if (a == d) row[d] += (l0 + l1) + (l2 + l3);
         }
+    }
+
+    // The same for one sparse sample, whose features are in order.
+    void add_sparse(std::int64_t i, double weight, double* to) const {
+        const std::int64_t begin = s.starts[i], end = s.starts[i + 1];
+        for (std::int64_t a = begin; a < end; ++a) {
+            const double left = weight * s.x[a];
+            double* row = to + s.features[a] * size;
+            for (std::int64_t e = begin; e <= a; ++e) row[s.features[e]] += left * s.x[e];
+        }
+        if (!s.intercept) return;
+        double* row = to + d * size;
+        for (std::int64_t e = begin; e < end; ++e) row[s.features[e]] += weight * s.x[e];
+        row[d] += weight;
     }
 
     static double dot(const double* a, const double* b, std::int64_t count) {

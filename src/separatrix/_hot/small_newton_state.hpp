@@ -24,7 +24,9 @@ struct SmallNewtonRules {
 // Matrices have a row per column of the problem.
 struct SmallNewtonState {
     std::int64_t n, d, columns;
-    const double* x;            // samples, [n][d]
+    const double* x;            // samples, [n][d]; or of sparse ones the stored values,
+    const std::int32_t* features;  // their features, in order, and where each sample starts; else null
+    const std::int64_t* starts;
     const std::int8_t* codes;   // [columns][n], or null
     const double* numbers;      // targets, or null
     const double* upper;        // U_i, and their sum

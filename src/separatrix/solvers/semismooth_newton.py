@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ from separatrix.solvers._newton_columns import (
 )
 
 #: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
-_SMALL = 1 << 27
+_SMALL, _TINY = 1 << 27, 1 << 20
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -156,19 +157,25 @@ class SemismoothNewton:
     def _small(self) -> bool:
         """Return whether calls would cost more than what they compute."""
         view, K = self.problem.view, self.problem.columns
-        work = K * view.shape[0] * (view.shape[1] + 1) ** 2
-        return not (view.sparse or self.given or work > _SMALL) and len(self.batches) == 1
+        n, d = view.shape
+        work = K * n * (view.row_elements + 1) ** 2 + K * d**3
+        # (Where samples are fewer than features, their inner products give the step, unless all is tiny.)
+        most = _SMALL if d <= n else _TINY
+        return not (self.given or work > most) and len(self.batches) == 1
 
     def _small_steps(self) -> Iterator[Step]:
         """Yield a step after each compiled Newton step of all columns."""
         dual, view, K = self.dual, self.problem.view, self.problem.columns
-        x = np.ascontiguousarray(view.read(slice(0, view.shape[0])), dtype=np.float64)
+        rows = view.read(slice(0, view.shape[0]))
+        x, features, starts = _stored(rows) if view.sparse else (_doubles(rows), None, None)
         start = 2.0 if dual.squared else RHO * (GROWTH if self.coef.any() else 1.0)
         # The compiled state points into the arrays: they live as long.
-        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray(self.coef @ x.T + self.intercept[:, None])
+        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray((rows @ self.coef.T).T + self.intercept[:, None])
         penalty = dual.factors(view.shape[1]) if dual.l1 else None
         state = _hot.SmallNewton(
             x=x,
+            features=features,
+            starts=starts,
             codes=codes,
             numbers=dual.numbers,
             upper=dual.upper,
@@ -227,3 +234,15 @@ class SemismoothNewton:
             nonzeros = f"{np.count_nonzero(coef):,} of {coef.size:,} weights are not 0"
             certificate = replace(certificate, message=f"{certificate.message}; {nonzeros}")
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+
+def _doubles(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _stored(rows: Any) -> tuple[Array, Array, Array]:
+    """Return values, features and starts of sparse rows, features in order and none twice."""
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return _doubles(rows.data), rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
