@@ -211,12 +211,14 @@ def respond(
 # start.
 def search(f: NDArray[Any], q: NDArray[Any], *loss_and_slopes: Any) -> float: ...
 
-# argmin over z of g·(z − w) + ½ (z − w)·H·(z − w) + Σ λ|z|, from z = w; g becomes the smooth part's gradient at z.
+# argmin over z of g·(z − w) + ½ (z − w)·H·(z − w) + Σ λ|z|, from z = w; g becomes the smooth part's gradient
+# there.
 def l1_model(
     H: NDArray[Any], lambda_: NDArray[Any], z: NDArray[Any], g: NDArray[Any], eta: float
 ) -> None: ...
 
-# How far to go from w to z for the squared hinge with an L1 penalty: scores, how they change, codes, U; the slope.
+# How far to go from w to z for the squared hinge with an L1 penalty: scores, how they change, codes, U; the
+# slope.
 def l1_search(
     f: NDArray[Any],
     q: NDArray[Any],

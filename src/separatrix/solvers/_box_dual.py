@@ -14,8 +14,8 @@ Any ``v`` in the box, with ``Σ v_i = 0`` where the intercept is free, proves
 
     D(v) = Σ_i [v_i t_i − ε|v_i| − ½ δ_i v_i²] − ½‖Σ v_i x_i‖² − (γ²/2) (Σ v_i)²  ≤  min P.
 
-With an L1 penalty, ``‖w‖₁ + |b|/γ`` instead of the squares, the last two terms are missing, and ``v`` must have
-``|Σ v_i x_ij| ≤ 1`` for every feature and ``γ |Σ v_i| ≤ 1``, which a factor ``τ ≤ 1`` achieves.
+With an L1 penalty, ``‖w‖₁ + |b|/γ`` instead of the squares, the last two terms are missing, and ``v`` must
+have ``|Σ v_i x_ij| ≤ 1`` for every feature and ``γ |Σ v_i| ≤ 1``, which a factor ``τ ≤ 1`` achieves.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class BoxDual:
     def spreads(self, products: Array) -> Array:
         """Return ``‖Σ v x‖²`` of each column; with an L1 penalty the largest ``|Σ v x_j|``."""
         if self.l1:
-            return np.abs(products).max(axis=1, initial=0.0)
+            return np.asarray(np.abs(products).max(axis=1, initial=0.0))
         return np.asarray(np.einsum("kj,kj->k", products, products))
 
     def factors(self, features: int) -> Array:

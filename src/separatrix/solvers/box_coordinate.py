@@ -197,7 +197,7 @@ class BoxCoordinate:
         # The matrices may cost no more than the epochs that they save.
         newton = _NEWTON_NS * float(size) ** 3 * sum(g.own.shape[0] for g in slow)
         visits = float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
-        return newton < _VISIT_NS * visits * sum(g.ahead * g.padded for g in slow)
+        return bool(newton < _VISIT_NS * visits * sum(g.ahead * g.padded for g in slow))
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""

@@ -170,7 +170,8 @@ class SemismoothNewton:
         x, features, starts = _stored(rows) if view.sparse else (_doubles(rows), None, None)
         start = 2.0 if dual.squared else RHO * (GROWTH if self.coef.any() else 1.0)
         # The compiled state points into the arrays: they live as long.
-        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray((rows @ self.coef.T).T + self.intercept[:, None])
+        codes = dual.codes(np.arange(K))
+        F = np.ascontiguousarray((rows @ self.coef.T).T + self.intercept[:, None])
         penalty = dual.factors(view.shape[1]) if dual.l1 else None
         state = _hot.SmallNewton(
             x=x,
