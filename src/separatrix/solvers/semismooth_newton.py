@@ -51,6 +51,8 @@ from separatrix.solvers._newton_columns import (
 
 #: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
 _SMALL, _TINY = 1 << 27, 1 << 20
+#: Stored values up to which they do so: they are copied unless they are double precision.
+_COPIED = 1 << 22
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -161,7 +163,8 @@ class SemismoothNewton:
         work = K * n * (view.row_elements + 1) ** 2 + K * d**3
         # (Where samples are fewer than features, their inner products give the step, unless all is tiny.)
         most = _SMALL if d <= n else _TINY
-        return not (self.given or work > most) and len(self.batches) == 1
+        copied = n * view.row_elements  # in double precision
+        return not (self.given or work > most or copied > _COPIED) and len(self.batches) == 1
 
     def _small_steps(self) -> Iterator[Step]:
         """Yield a step after each compiled Newton step of all columns."""
@@ -246,4 +249,4 @@ def _stored(rows: Any) -> tuple[Array, Array, Array]:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    return _doubles(rows.data), rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+    return _doubles(rows.data), rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int64)
