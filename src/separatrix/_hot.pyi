@@ -211,6 +211,25 @@ def respond(
 # start.
 def search(f: NDArray[Any], q: NDArray[Any], *loss_and_slopes: Any) -> float: ...
 
+# argmin over z of g·(z − w) + ½ (z − w)·H·(z − w) + Σ λ|z|, from z = w; g becomes the smooth part's gradient
+# there.
+def l1_model(
+    H: NDArray[Any], lambda_: NDArray[Any], z: NDArray[Any], g: NDArray[Any], eta: float
+) -> None: ...
+
+# How far to go from w to z for the squared hinge with an L1 penalty: scores, how they change, codes, U; the
+# slope.
+def l1_search(
+    f: NDArray[Any],
+    q: NDArray[Any],
+    codes: NDArray[Any] | None,
+    upper: NDArray[Any],
+    w: NDArray[Any],
+    z: NDArray[Any],
+    lambda_: NDArray[Any],
+    start: float,
+) -> float: ...
+
 # Newton steps of all columns of few dense data; W, b, F = X Wᵀ + b and V are changed in place.
 class SmallNewton:
     def __init__(self, **data_and_rules: Any) -> None: ...

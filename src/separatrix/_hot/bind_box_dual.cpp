@@ -124,8 +124,9 @@ void bind_state(nb::module_& m, const char* name) {
 struct SmallNewtonOwner {
     SmallNewtonState state;
     std::vector<SmallColumn> each;
-    std::vector<double> work, V0, gradient;
-    std::vector<std::uint8_t> inside;
+    std::vector<double> work, V0, gradient, kept, squares;
+    std::vector<std::uint8_t> inside, formed;
+    std::vector<std::int64_t> support;
 };
 
 void bind_small_newton(nb::module_& m) {
@@ -133,18 +134,33 @@ void bind_small_newton(nb::module_& m) {
     nb::class_<Owner> c(m, "SmallNewton");
     c.def(
         "__init__",
-        [](Owner* self, const Array<const double>& x, const Optional<const std::int8_t>& codes,
+        [](Owner* self, const Array<const double>& x, const Optional<const std::int32_t>& features,
+           const Optional<const std::int64_t>& starts, const Optional<const std::int8_t>& codes,
            const Optional<const double>& numbers, const Array<const double>& upper, double epsilon, bool bounded,
            bool intercept, double square, const Array<double>& W, const Array<double>& b, const Array<double>& F,
-           const Array<double>& V, double rho, double tol, double steepest, double growth, double least_growth,
-           double shortest, int patience) {
+           const Array<double>& V, const Optional<const double>& lambda, double rho, double tol, double steepest,
+           double growth, double least_growth, double shortest, int patience) {
             new (self) Owner{};
-            const std::size_t n = x.shape(0), d = x.shape(1), columns = W.shape(0);
-            self->work.resize((d + 1) * (d + 3) + n);
+            const std::size_t n = upper.shape(0), d = W.shape(1), columns = W.shape(0);
+            self->work.resize((d + 1) * (2 * d + 9) + n);
+            self->kept.resize(columns * (d + 1) * (d + 1));
+            self->formed.resize(columns * n);
+            self->support.resize(d + 1);
+            self->squares.resize(d + 1);
+            for (std::size_t i = 0; lambda && i < n; ++i) {
+                const double curve = rho * upper.data()[i];
+                const auto add = [&](std::size_t j, double value) { self->squares[j] += curve * value * value; };
+                if (starts)
+                    for (std::int64_t e = starts->data()[i]; e < starts->data()[i + 1]; ++e)
+                        add(static_cast<std::size_t>(features->data()[e]), x.data()[e]);
+                else
+                    for (std::size_t j = 0; j < d; ++j) add(j, x.data()[i * d + j]);
+                add(d, 1.0);
+            }
             self->V0.resize(columns * n);
             self->gradient.resize(columns * d);
             self->inside.resize(columns * n);
-            self->each.assign(columns, {.rho = rho, .growth = growth, .highest = rho, .least = HUGE_VAL, .least_rest = HUGE_VAL, .fresh = true});
+            self->each.assign(columns, {.rho = rho, .growth = growth, .highest = rho, .least = HUGE_VAL, .least_rest = HUGE_VAL, .bound = -HUGE_VAL, .fresh = true});
             double total = 0;
             for (std::size_t i = 0; i < n; ++i) total += upper.data()[i];
             self->state = {
@@ -152,6 +168,8 @@ void bind_small_newton(nb::module_& m) {
                 .d = static_cast<std::int64_t>(d),
                 .columns = static_cast<std::int64_t>(columns),
                 .x = x.data(),
+                .features = pointer(features),
+                .starts = pointer(starts),
                 .codes = pointer(codes),
                 .numbers = pointer(numbers),
                 .upper = upper.data(),
@@ -168,13 +186,19 @@ void bind_small_newton(nb::module_& m) {
                 .V0 = self->V0.data(),
                 .gradient = self->gradient.data(),
                 .inside = self->inside.data(),
+                .formed = self->formed.data(),
+                .kept = self->kept.data(),
+                .lambda = pointer(lambda),
+                .squares = self->squares.data(),
+                .support = self->support.data(),
                 .each = self->each.data(),
                 .work = self->work.data(),
                 .rules = {tol, steepest, growth, least_growth, shortest, patience},
             };
         },
-        nb::kw_only(), "x"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "epsilon"_a, "bounded"_a, "intercept"_a,
-        "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
+        nb::kw_only(), "x"_a, "features"_a.none(), "starts"_a.none(), "codes"_a.none(), "numbers"_a.none(), "upper"_a,
+        "epsilon"_a, "bounded"_a, "intercept"_a,
+        "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "lambda_"_a.none(), "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
         "shortest"_a, "patience"_a);
     c.def("measure", [](Owner& self) {
         const SmallNewtonSums sums = kernel_set().small_measure(self.state);
@@ -222,4 +246,27 @@ void separatrix::bind_box_dual(nb::module_& m) {
         },
         "f"_a, "q"_a, "codes"_a.none(), "numbers"_a.none(), "upper"_a, "v0"_a.none(), "rho"_a, "epsilon"_a,
         "bounded"_a, "first"_a, "curve"_a, "start"_a);
+    m.def(
+        "l1_model",
+        [](const Array<const double>& H, const Array<const double>& lambda, const Array<double>& z,
+           const Array<double>& g, double eta) {
+            nb::gil_scoped_release release;
+            const std::size_t size = z.shape(0);
+            std::vector<double> work(size * (size + 4));
+            std::vector<std::int64_t> support(size);
+            kernel_set().l1_model({static_cast<std::int64_t>(size), H.data(), lambda.data(), z.data(), g.data(),
+                                   work.data(), support.data(), eta});
+        },
+        "H"_a, "lambda_"_a, "z"_a, "g"_a, "eta"_a);
+    m.def(
+        "l1_search",
+        [](const Array<const double>& f, const Array<const double>& q, const Optional<const std::int8_t>& codes,
+           const Array<const double>& upper, const Array<const double>& w, const Array<const double>& z,
+           const Array<const double>& lambda, double start) {
+            const Response response = response_of(f, q, codes, {}, upper, {}, 2.0, 0.0, false);
+            nb::gil_scoped_release release;
+            return kernel_set().l1_search(response, w.data(), z.data(), lambda.data(),
+                                          static_cast<std::int64_t>(w.shape(0)), start);
+        },
+        "f"_a, "q"_a, "codes"_a.none(), "upper"_a, "w"_a, "z"_a, "lambda_"_a, "start"_a);
 }

@@ -18,9 +18,11 @@ template <class T, class S>
 constexpr BoxDualKernels<T, S> kernels_of = {
     pass<S, DenseArray<T>>, pass<S, CsrArray<T, std::int32_t>>, pass<S, CsrArray<T, std::int64_t>>};
 
+void l1_model(const L1ModelArguments& a) { L1Model{a.size, a.H, a.lambda, a.z, a.g, a.work, a.support}.solve(a.eta); }
+
 const BoxDualSet table = {{kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
                            kernels_of<double, double>},
-                          respond, search, small_measure, small_step};
+                          respond, search, small_measure, small_step, l1_model, l1_search};
 
 }  // namespace
 

@@ -52,6 +52,15 @@ struct ResponseSums {
     double slope, bend, loss, linear, square;
 };
 
+// A quadratic model with an L1 penalty: see l1_model.hpp.
+struct L1ModelArguments {
+    std::int64_t size;
+    const double *H, *lambda;
+    double *z, *g, *work;
+    std::int64_t* support;
+    double eta;
+};
+
 template <class S>
 struct BoxDualLoop {
     template <class Rows>
@@ -66,6 +75,8 @@ struct BoxDualSet : ByPrecisions<BoxDualKernels> {
     double (*search)(Response, double first, double curve, double start);
     SmallNewtonSums (*small_measure)(SmallNewtonState&);
     void (*small_step)(SmallNewtonState&);
+    void (*l1_model)(const L1ModelArguments&);
+    double (*l1_search)(Response, const double* w, const double* z, const double* lambda, std::int64_t size, double start);
 };
 
 SEPARATRIX_TABLE(BoxDualSet, box_dual_set)

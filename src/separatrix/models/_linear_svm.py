@@ -24,6 +24,8 @@ from separatrix.solvers._loop import Below, run
 _DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
 #: Samples up to which Newton's method works with their inner products where there are more features.
 _FEW_SAMPLES = 1500
+#: Features up to which an L1 penalty needs no working set: all of them take part in Newton's method.
+L1_FEATURES = 256
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "dual": ["boolean", StrOptions({"auto"})],
@@ -119,9 +121,13 @@ class LinearSVM(IterativeEstimator):
         common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
         # Each fit loads the one solver that it needs.
         if method == "working-set":
+            C = float(self.C)
+            if problem.view.shape[1] <= L1_FEATURES:
+                from separatrix.solvers.semismooth_newton import SemismoothNewton
+
+                return SemismoothNewton(problem, C=C, scaling=self._scaling(), seed=seed, l1=True, **common)
             from separatrix.solvers.working_set import WorkingSet
 
-            C = float(self.C)
             return WorkingSet(problem, l1=1.0 / C, l2=0.0, unit=C, **common)
         common.update(C=float(self.C), scaling=self._scaling(), seed=seed)
         if method == "newton":

@@ -16,7 +16,7 @@ from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearClassifier
-from separatrix.models._linear_svm import SHARED_CONSTRAINTS, LinearSVM
+from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM
 from separatrix.models._path import PathOverC
 from separatrix.models._start import last_solution
 from separatrix.models._validation import (
@@ -239,6 +239,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         view: DataView = view_of(X)
         constant = self.penalty == "l1" and self.fit_intercept and self.penalize_intercept
+        constant = constant and view.shape[1] > L1_FEATURES
         if constant:
             view = ConstantColumn(view, float(self.intercept_scaling))
         return Problem(

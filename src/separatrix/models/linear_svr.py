@@ -131,7 +131,10 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         self._check_dual("l2")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = check_samples(self, X, y, reset=True, squares=True)
+        if _plain_numbers(X, y):
+            X, _ = check_samples(self, X, reset=True, squares=True)
+        else:
+            X, y = check_samples(self, X, y, reset=True, squares=True)
         targets = np.ascontiguousarray(y, dtype=np.float64)
         problem = Problem(
             view_of(X),
@@ -169,3 +172,13 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return np.asarray(score_samples(self, X, self._score_columns)[:, 0])
+
+
+def _plain_numbers(X: Any, y: Any) -> bool:
+    """Return whether ``y`` is an array of as many finite numbers as the array ``X`` has rows.
+
+    scikit-learn's general check of it costs as much as a small fit.
+    """
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind != "f":
+        return False
+    return X.ndim == 2 and X.shape[0] == y.shape[0] and bool(np.isfinite(y).all())

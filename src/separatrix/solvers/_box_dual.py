@@ -13,6 +13,9 @@ or none.
 Any ``v`` in the box, with ``Σ v_i = 0`` where the intercept is free, proves
 
     D(v) = Σ_i [v_i t_i − ε|v_i| − ½ δ_i v_i²] − ½‖Σ v_i x_i‖² − (γ²/2) (Σ v_i)²  ≤  min P.
+
+With an L1 penalty, ``‖w‖₁ + |b|/γ`` instead of the squares, the last two terms are missing, and ``v`` must
+have ``|Σ v_i x_ij| ≤ 1`` for every feature and ``γ |Σ v_i| ≤ 1``, which a factor ``τ ≤ 1`` achieves.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class BoxDual:
     scaling : float or None
         γ, the constant feature whose penalised weight is the intercept; None for a free one. Nothing
         without ``problem.fit_intercept``.
+    l1 : bool
+        Whether the penalty is the sum of absolute values.
 
     Attributes
     ----------
@@ -64,7 +69,7 @@ class BoxDual:
         γ², 0 without an intercept or with a free one.
     """
 
-    def __init__(self, problem: Problem, C: float, scaling: float | None) -> None:
+    def __init__(self, problem: Problem, C: float, scaling: float | None, l1: bool = False) -> None:
         name = problem.loss.name
         if name not in LOSS_NAMES:
             raise ValueError(f"the box dual needs one of the losses {', '.join(LOSS_NAMES)}; got {name!r}.")
@@ -72,7 +77,7 @@ class BoxDual:
         weights = problem.weights
         n = self.view.shape[0]
         self.upper = np.full(n, self.C) if weights is None else self.C * weights
-        self.squared = name.startswith("squared")
+        self.squared, self.l1 = name.startswith("squared"), l1
         self.epsilon = float(problem.loss.epsilon or 0.0)
         numbers = problem.targets
         self.numbers = None if numbers is None else np.ascontiguousarray(numbers, dtype=np.float64)
@@ -86,8 +91,24 @@ class BoxDual:
             return None
         return np.ascontiguousarray(self.problem.codes[:, columns].T[:, self.problem.classes])
 
+    def lengths(self, W: Array) -> Array:
+        """Return ``‖w‖²`` of each column (row of ``W``); with an L1 penalty ``‖w‖₁``."""
+        return np.asarray(np.abs(W).sum(axis=1) if self.l1 else np.einsum("kj,kj->k", W, W))
+
+    def spreads(self, products: Array) -> Array:
+        """Return ``‖Σ v x‖²`` of each column; with an L1 penalty the largest ``|Σ v x_j|``."""
+        if self.l1:
+            return np.asarray(np.abs(products).max(axis=1, initial=0.0))
+        return np.asarray(np.einsum("kj,kj->k", products, products))
+
+    def factors(self, features: int) -> Array:
+        """Return the factors of the L1 penalty: of the weights and, last, of the intercept."""
+        return np.append(np.ones(features), 0.0 if self.scaling is None else 1.0 / self.scaling)
+
     def primal(self, squares: Array, intercept: Array, losses: Array) -> Array:
-        """Return the objective of each column from ``‖w‖²``, its intercept and the sum of its losses."""
+        """Return the objective of each column from its `lengths`, its intercept and the sum of its losses."""
+        if self.l1:
+            return np.asarray(squares + losses + np.abs(intercept) * (self.square and self.square**-0.5))
         value = 0.5 * squares + losses
         if self.square > 0:
             value += 0.5 * np.square(intercept) / self.square
@@ -96,8 +117,13 @@ class BoxDual:
     def bound(self, linear: Array, square: Array, squares: Array, sums: Array) -> Array:
         """Return the best bound of each column for a multiple ``τ ≤ 1`` of its dual variables.
 
-        From the sums ``Σ v t − ε|v|``, ``½ Σ δ v²`` and ``Σ v`` and from ``‖Σ v x‖²``.
+        From the sums ``Σ v t − ε|v|``, ``½ Σ δ v²`` and ``Σ v`` and from their `spreads`.
         """
+        if self.l1:
+            most = np.maximum(squares, np.sqrt(self.square) * np.abs(sums))
+            tau = np.maximum(linear, 0.0) / np.maximum(2.0 * square, 1e-150)
+            tau = np.minimum(tau, 1.0 / np.maximum(most, 1.0))
+            return np.asarray(tau * (linear - tau * square))
         quadratic = 0.5 * squares + 0.5 * self.square * np.square(sums)
         if self.squared:
             quadratic = quadratic + square
@@ -203,8 +229,12 @@ class _Judged:
         total = total.reshape(d + 1, width)
         self.losses = total[d, : self.count]
         products, weights = total[:d], self.by_feature
-        self.squares = np.einsum("jk,jk->k", products, products)[: self.count]
-        self.norms = np.einsum("jk,jk->k", weights, weights)[: self.count]
+        self.squares = dual.spreads(products.T)[: self.count]
+        self.norms = dual.lengths(weights.T)[: self.count]
+        if dual.l1:
+            off = np.where(weights != 0, np.abs(products - np.sign(weights)), np.abs(products) - 1.0)
+            self.violation = max(0.0, float(off.max(initial=0.0)))
+            return
         products -= weights
         self.violation = max(float(products.max(initial=0.0)), -float(products.min(initial=0.0)))
 

@@ -43,6 +43,8 @@ _CHUNK_WORK = 4 << 20
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
 _EPOCHS, _SLOW = 30, 150
+#: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value.
+_NEWTON_NS, _VISIT_NS = 0.6, 1.5
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
 #: Checks without a better gap after which all samples wake.
@@ -184,14 +186,18 @@ class BoxCoordinate:
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
 
     def _newton_fits(self, slow: list[_Group]) -> bool:
-        """Return whether the matrices of Newton's method, of samples or of features, are small enough."""
+        """Return whether the matrices of Newton's method, of samples or of features, pay."""
         from separatrix.solvers._newton_columns import MOST_FREE
 
-        if self.view.shape[1] <= MOST_FREE:
-            return True
         most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
-        free = [np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max() for g in slow]
-        return bool(max(free) <= MOST_FREE)
+        free = max(int(np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max()) for g in slow)
+        size = min(free, self.view.shape[1])
+        if size > MOST_FREE:
+            return False
+        # The matrices may cost no more than the epochs that they save.
+        newton = _NEWTON_NS * float(size) ** 3 * sum(g.own.shape[0] for g in slow)
+        visits = float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
+        return bool(newton < _VISIT_NS * visits * sum(g.ahead * g.padded for g in slow))
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""
@@ -313,6 +319,7 @@ class _Group:
         self.gained, self.factor, self.strict = 0.0, 1.0, 1.0 if self.dual.squared else 1e-4
         self.level = 0.0
         self.done = self.stuck = self.slow = False
+        self.ahead = 0.0  # epochs still to come, as far as the last ones tell
         self.before: tuple[int, float] | None = None
 
     def take_over(self, V: Array) -> None:
@@ -392,7 +399,8 @@ class _Group:
         if self.before is not None and self.count > self.before[0]:
             epochs, last = self.count - self.before[0], self.before[1]
             rate = np.log(last / max(relative, 1e-300)) / epochs
-            self.slow = self.count >= _EPOCHS and np.log(relative / self.solver.tol) > _SLOW * rate
+            self.ahead = np.log(max(relative / self.solver.tol, 1.0)) / rate if rate > 0 else np.inf
+            self.slow = self.count >= _EPOCHS and self.ahead > _SLOW
         self.before = self.count, relative
         if self.poor >= _PATIENCE:
             # Too many rest: small gains that were left out may add up. Where none is left, rounding is in

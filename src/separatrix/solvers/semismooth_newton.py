@@ -14,6 +14,9 @@ its envelope around the last dual variables v⁰: a Huberised loss with a shift 
 samples inside the kink, which become as few as the free support vectors, so that the steps get cheap. As
 ``v`` is always in the box and ``w → Σ v x``, every iterate proves its gap.
 
+An L1 penalty goes with a squared loss: the step then minimises the piece together with the penalty (proximal
+Newton; ``_hot/l1_model.hpp``).
+
 References: Mangasarian (2002), Keerthi and DeCoste (2005) for squared losses; Rockafellar (1976), Yan and Li
 (2020) for the multipliers.
 
@@ -24,6 +27,8 @@ shows the way as well as all.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +50,9 @@ from separatrix.solvers._newton_columns import (
 )
 
 #: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
-_SMALL = 1 << 20
+_SMALL, _TINY = 1 << 27, 1 << 20
+#: Stored values up to which they do so: they are copied unless they are double precision.
+_COPIED = 1 << 22
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -73,6 +80,8 @@ class SemismoothNewton:
         The columns to solve; None means all.
     V : ndarray of shape (columns of the problem, n) or None
         Dual variables to start from.
+    l1 : bool
+        Whether the penalty is the sum of absolute values; with a squared loss only.
 
     Examples
     --------
@@ -100,9 +109,12 @@ class SemismoothNewton:
         seed: int = 0,
         columns: Array | None = None,
         V: Array | None = None,
+        l1: bool = False,
     ) -> None:
         self.problem, self.tol = problem, float(tol)
-        self.dual = BoxDual(problem, C, scaling)
+        self.dual = BoxDual(problem, C, scaling, l1)
+        if l1 and not self.dual.squared:
+            raise ValueError("An L1 penalty goes with a squared loss.")
         self.coef, self.intercept = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
         self.seed = seed
         K = problem.columns
@@ -147,18 +159,27 @@ class SemismoothNewton:
     def _small(self) -> bool:
         """Return whether calls would cost more than what they compute."""
         view, K = self.problem.view, self.problem.columns
-        work = K * view.shape[0] * (view.shape[1] + 1) ** 2
-        return not (view.sparse or self.given or work > _SMALL) and len(self.batches) == 1
+        n, d = view.shape
+        work = K * n * (view.row_elements + 1) ** 2 + K * d**3
+        # (Where samples are fewer than features, their inner products give the step, unless all is tiny.)
+        most = _SMALL if d <= n else _TINY
+        copied = n * view.row_elements  # in double precision
+        return not (self.given or work > most or copied > _COPIED) and len(self.batches) == 1
 
     def _small_steps(self) -> Iterator[Step]:
         """Yield a step after each compiled Newton step of all columns."""
         dual, view, K = self.dual, self.problem.view, self.problem.columns
-        x = np.ascontiguousarray(view.read(slice(0, view.shape[0])), dtype=np.float64)
+        rows = view.read(slice(0, view.shape[0]))
+        x, features, starts = _stored(rows) if view.sparse else (_doubles(rows), None, None)
         start = 2.0 if dual.squared else RHO * (GROWTH if self.coef.any() else 1.0)
         # The compiled state points into the arrays: they live as long.
-        codes, F = dual.codes(np.arange(K)), np.ascontiguousarray(self.coef @ x.T + self.intercept[:, None])
+        codes = dual.codes(np.arange(K))
+        F = np.ascontiguousarray((rows @ self.coef.T).T + self.intercept[:, None])
+        penalty = dual.factors(view.shape[1]) if dual.l1 else None
         state = _hot.SmallNewton(
             x=x,
+            features=features,
+            starts=starts,
             codes=codes,
             numbers=dual.numbers,
             upper=dual.upper,
@@ -170,6 +191,7 @@ class SemismoothNewton:
             b=self.intercept,
             F=F,
             V=self.V,
+            lambda_=penalty,
             rho=start,
             tol=self.tol,
             steepest=2.0 if dual.squared else STEEPEST,
@@ -212,4 +234,19 @@ class SemismoothNewton:
         found = self.dual.evaluate(coef, intercept, self.V)
         samples = int(np.count_nonzero(self.dual.upper > 0))
         certificate = found.certificate(outcome, self.tol, samples)
+        if self.dual.l1:
+            nonzeros = f"{np.count_nonzero(coef):,} of {coef.size:,} weights are not 0"
+            certificate = replace(certificate, message=f"{certificate.message}; {nonzeros}")
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
+
+
+def _doubles(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _stored(rows: Any) -> tuple[Array, Array, Array]:
+    """Return values, features and starts of sparse rows, features in order and none twice."""
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return _doubles(rows.data), rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int64)
