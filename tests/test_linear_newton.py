@@ -147,3 +147,20 @@ def test_features_of_all_sizes_end_certified(loss: str, n: int) -> None:
     y = X @ random.standard_normal(30) + random.standard_normal(n) > 0
     model = LinearSVC(loss=loss).fit(X * 10.0 ** random.uniform(-4, 6, 30), y)
     assert model.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_stored_values_may_come_in_any_order(loss):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_matrix(rng.normal(size=(200, 8)) * (rng.random((200, 8)) < 0.7))
+    y = rng.integers(0, 2, 200)
+    turned = X.copy()
+    for row in map(slice, X.indptr[:-1], X.indptr[1:]):
+        turned.indices[row], turned.data[row] = X.indices[row][::-1].copy(), X.data[row][::-1].copy()
+    turned.has_sorted_indices = False
+    given = turned.indices.copy()
+    models = [LinearSVC(loss=loss, tol=1e-8, dual=True).fit(A, y) for A in (X, turned)]
+    assert [model.certificate_.status for model in models] == ["converged"] * 2
+    assert abs(int(models[1].n_iter_) - int(models[0].n_iter_)) <= 2
+    np.testing.assert_allclose(models[1].coef_, models[0].coef_, atol=1e-7)
+    np.testing.assert_array_equal(turned.indices, given)  # the user's matrix is as it was

@@ -173,6 +173,17 @@ def test_layouts_and_precisions_agree(coding, dtype):
         assert second.certificate.primal == pytest.approx(first.certificate.primal, rel=2e-7)
 
 
+def test_joint_intercepts_are_unique():
+    """Softmax does not see what all intercepts share: their sum is 0, whatever the start and the layout."""
+    X, y = data()
+    start = np.zeros((3, 12)), np.array([5.0, 5.0, 5.0])
+    found = [solve(problem_of(A, y, "joint"), 2.0, start=begin)
+             for A in (X, np.asfortranarray(X), sparse.csr_matrix(X)) for begin in (None, start)]  # fmt: skip
+    for result in found:
+        np.testing.assert_allclose(result.intercept, found[0].intercept, atol=1e-6)
+        assert abs(result.intercept.sum()) < 1e-14
+
+
 def test_two_classes_jointly_are_the_binary_problem():
     X, y = data(K=2)
     binary = solve(problem_of(X, y, "ovr"), 2.0, 1.0)

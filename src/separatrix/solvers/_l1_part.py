@@ -320,6 +320,8 @@ class Part:
 
     def settle(self, dtype: np.dtype[np.floating]) -> None:
         """Round the parameters to the precision in which they are returned, and judge them anew."""
+        if self.terms.joint and self.fit_intercept:
+            self.b -= self.b.mean()  # what all classes share, softmax does not see
         W, b = self.W.astype(dtype).astype(np.float64), self.b.astype(dtype).astype(np.float64)
         self.W, self.b = W, b
         if not self._one_sided:

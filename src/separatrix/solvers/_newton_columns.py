@@ -254,6 +254,7 @@ class Columns:
                     s[:] = 1.0
                 total[-1] += s.sum()
                 if self.view.sparse:
+                    A.sort_indices()  # products of features in rising order fill the upper triangle
                     _hot.gram_csr(*csr_parts(A), s, H)
                     sums += A.T @ s
                     continue
