@@ -149,7 +149,9 @@ class SgdSolver:
         d = self.view.shape[1]
         layout = (d, K) if self.sparse else (K, d)
         self._weights, self.intercepts = np.zeros(layout, dtype=dtype), np.zeros(K)
-        self.coef[...], self.intercepts[...] = coef, intercept
+        self.intercepts[...] = intercept
+        if coef.any():
+            self.coef[...] = coef
         self._clock, self._scale, self._area = np.full(1, t), np.ones(K), np.zeros(K)
         self._eta, self.active = np.full(K, self.rule.eta0), np.ones(K, dtype=np.uint8)
         self._losses, self._intercept_sums = np.zeros(K), np.zeros(K)
@@ -306,8 +308,10 @@ class SgdSolver:
         coef, intercept = self.coef, self.intercepts
         if self.average_from and self._counts.min() > 0:
             coef, intercept = self.mean()
-        coef, intercept = np.array(coef, dtype=dtype, order="C"), intercept.astype(dtype)
+        # Measured as they lie, by feature for sparse rows, before they are turned round.
+        coef, intercept = coef.astype(dtype, order="K", copy=False), intercept.astype(dtype)
         objective = measure(self.problem, coef, intercept, bound=bound)
+        coef = np.array(coef, order="C")
         certificate = certify(objective, outcome, _explain(outcome.status))
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
 
