@@ -100,6 +100,7 @@ def _short(problem: Problem, rows: slice) -> list[slice]:
 def _totals(problem: Problem, W: Array, b: Array, bound: bool) -> _Sums:
     """Return the sums over all samples from one reading."""
 
+    @np.errstate(over="ignore", invalid="ignore")
     def part(rows: slice, block: Any) -> _Sums:
         sums = []
         for few in _short(problem, rows):
@@ -122,6 +123,7 @@ def _sparse_totals(problem: Problem, W: Array, b: Array, bound: bool) -> tuple[_
     slopes = np.zeros((view.shape[0], padding(K))) if bound else None
     parts = view.parts()
 
+    @np.errstate(over="ignore", invalid="ignore")
     def part(number: int) -> _Sums:
         sums = []
         for few in _short(problem, parts[number]):
@@ -135,7 +137,6 @@ def _sparse_totals(problem: Problem, W: Array, b: Array, bound: bool) -> tuple[_
     return sum(totals[1:], totals[0]), slopes
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _sums(problem: Problem, rows: slice, f: Array, bound: bool) -> tuple[_Sums, Any]:
     """Return what samples with scores ``f`` add to the sums, without products, and their ``α``."""
     each = None if problem.weights is None else problem.weights[rows]
@@ -159,9 +160,9 @@ def _sums(problem: Problem, rows: slice, f: Array, bound: bool) -> tuple[_Sums, 
         alpha = slope * y if problem.loss.of == "margin" else slope
         conjugate = alpha * f - losses
         if problem.fit_intercept:
-            apart = (alpha > 0, alpha < 0)
-            sides = np.stack([every @ np.where(side, alpha, 0.0) for side in apart])
-            conjugates = np.stack([every @ np.where(side, conjugate, 0.0) for side in apart])
+            for side, members in enumerate((alpha > 0, alpha < 0)):
+                sides[side] = every @ np.where(members, alpha, 0.0)
+                conjugates[side] = every @ np.where(members, conjugate, 0.0)
         else:
             sides, conjugates = (every @ alpha)[None], (every @ conjugate)[None]
     samples = f.shape[0] if each is None else int(np.count_nonzero(each > 0))
