@@ -4,10 +4,10 @@ UNKNOWN = "no reason is known; it is open work"
 
 REASONS = {
     "perceptron-pass": {
-        "evenly": "memory: a loop that only reads the rows, 12 bytes a value, takes more than half of the "
-        "pass's time; learnt and judged weights together exceed the second-level cache besides",
-        "text": "memory: a loop that only reads the rows, 12 bytes a value, takes more than half of the "
-        "pass's time",
+        "evenly": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
+        "time; presumably learnt and judged weights miss the second-level cache, which cannot hold both",
+        "text": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
+        "time",
     },
     "logistic-each": {
         "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products "
