@@ -4,9 +4,10 @@ UNKNOWN = "no reason is known; it is open work"
 
 REASONS = {
     "perceptron-pass": {
-        "evenly": "presumably memory: words that are all equally frequent miss the caches at every entry, "
-        "on both sides alike",
-        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
+        "evenly": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
+        "time; presumably learnt and judged weights miss the second-level cache, which cannot hold both",
+        "text": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
+        "time",
     },
     "logistic-each": {
         "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products "

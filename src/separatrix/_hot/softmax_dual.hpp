@@ -332,8 +332,11 @@ void add_transposed(const Rows& rows, const S* R, std::int64_t padded, std::int6
     for (std::int64_t i = 0; i < count; ++i) {
         const S* step = R + i * padded;
         const auto row = pairs_of(rows, i);
-        if (padded == 1) add_single(row, step[0], weights);
-        else add_outer(row, step, padded, weights, begin, end);
+        if (padded == 1) {
+            if (step[0] != 0) add_single(row, step[0], weights);
+        } else {
+            add_outer(row, step, padded, weights, begin, end);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,21 @@ from separatrix.problem import Problem
 
 #: Entries times columns up to which a fit goes beyond the tolerance.
 _SMALL = 1 << 20
+
+
+@lru_cache(maxsize=64)
+def _drawn(seed: int) -> int:
+    return int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed drawn from ``random_state``.
+
+    To set up a generator takes longer than a pass over a small batch: what a number gives is kept.
+    """
+    if type(random_state) is int:
+        return _drawn(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 class Start:
@@ -45,6 +61,8 @@ class Start:
     ) -> Start:
         """Return the start from what the caller gave, else from an earlier fit, else zero."""
         shape = coding.columns, int(X.shape[1])
+        if previous is None and coef_init is None and intercept_init is None:
+            return cls(np.zeros(shape), np.zeros(shape[0]))
         coef, intercept = previous if previous is not None else (np.zeros(shape), np.zeros(shape[0]))
         if isinstance(coef_init, str):
             if coef_init != "random":

@@ -9,14 +9,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.losses import get_loss
 from separatrix.models._base import IterativeEstimator, LinearModel
-from separatrix.models._start import Start
+from separatrix.models._start import Start, seed_of
 from separatrix.problem import Penalty, Problem, Result
 from separatrix.solvers._loop import NoImprovement, run
 from separatrix.solvers.sgd import RATES, SgdSolver, StepRule
@@ -129,7 +128,7 @@ class StochasticGradient(LinearModel, IterativeEstimator):
             start.intercept,
             rule=StepRule(self.learning_rate, float(self.eta0), float(self.power_t), float(self.alpha)),
             shuffle=self.shuffle,
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=seed_of(self.random_state),
             average_from=int(self.average),
             **given,
         )
@@ -186,7 +185,9 @@ class StochasticGradient(LinearModel, IterativeEstimator):
         message = f"one pass over a batch of {problem.view.shape[0]:,} samples; the objective is that of it"
         self.certificate_ = replace(result.certificate, status=status, message=message)
         self._store(result, solver)
-        self.history_ = [*getattr(self, "history_", []), *result.history]
+        if not hasattr(self, "history_"):
+            self.history_: list[dict[str, Any]] = []
+        self.history_ += result.history
         self.n_iter_ = result.iterations
 
     def _store(self, result: Result, solver: SgdSolver) -> None:

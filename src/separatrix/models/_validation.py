@@ -114,11 +114,13 @@ def check_targets(
 
 
 def _plain(estimator: Any, X: Any, reset: bool) -> bool:
-    """Return whether ``X`` is a float array that needs no more checks; its number of features is kept.
+    """Return whether ``X`` is a float array or CSR matrix that needs no more checks; its width is kept.
 
     For a small fit, the general checks of scikit-learn cost more than the fit itself.
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float32, np.float64) or 0 in X.shape:
+    if type(X) is not np.ndarray and not (sparse.issparse(X) and X.format == "csr"):
+        return False
+    if X.ndim != 2 or X.dtype not in (np.float32, np.float64) or 0 in X.shape:
         return False
     if reset:
         estimator.__dict__.pop("feature_names_in_", None)
@@ -129,8 +131,10 @@ def _plain(estimator: Any, X: Any, reset: bool) -> bool:
 
 
 def _plain_labels(X: Array, y: Any) -> bool:
-    """Return whether ``y`` is an array of as many whole numbers as ``X`` has rows."""
-    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu" and y.shape[0] == X.shape[0]
+    """Return whether ``y`` is an array of as many numbers as ``X`` has rows, all of them finite."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.shape[0] != X.shape[0]:
+        return False
+    return y.dtype.kind in "biu" or (y.dtype in (np.float32, np.float64) and bool(np.isfinite(y).all()))
 
 
 def check_texts(estimator: Any, X: Any, y: Any = None) -> tuple[Array, Any]:
@@ -290,10 +294,14 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
 
 def number_labels(classes: Array, y: Array) -> Array:
     """Return the number of each label's class among known classes; others are refused by name."""
-    check_labels(y)
+    plain = y.ndim == 1 and y.dtype.kind in "biufSU"
+    if not plain:
+        check_labels(y)
     numbers = np.searchsorted(classes, y)
     known = classes[np.minimum(numbers, classes.shape[0] - 1)] == y
     if not np.all(known):
+        if plain:  # numbers that are no classes at all are refused as such
+            check_labels(y)
         stranger = y[np.flatnonzero(~known)[0]]
         raise ValueError(
             f"y holds the label {_shown(stranger)}, which is not among the classes "

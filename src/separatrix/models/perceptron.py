@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
@@ -20,7 +19,7 @@ from separatrix.data.threads import thread_count
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
-from separatrix.models._start import Start
+from separatrix.models._start import Start, seed_of
 from separatrix.models._validation import check_samples, encode_labels, number_labels, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Penalty, Problem, Result
@@ -320,7 +319,7 @@ class Perceptron(LinearClassifier):
         status = outcome.status if outcome.status in ("max_time", "interrupted") else "max_iter"
         self.certificate_ = replace(result.certificate, separable=None, status=status, message=message)
         self._store(coding, result, solver)
-        self.history_ = [*self.history_, *result.history]
+        self.history_ += result.history
         self.n_iter_, self.t_ = 1, self.t_ + X.shape[0]
         return self
 
@@ -365,7 +364,7 @@ class Perceptron(LinearClassifier):
             margin=float(margin),
             keep=keep,
             shuffle=self.shuffle,
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=seed_of(self.random_state),
             judge_start=start.nonzero,
             validate=validate,
             average_state=average_state,

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from separatrix.certificate import Certificate
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import in_threads, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Outcome
+from separatrix.solvers._products import by_feature, sparse_scores
 
 
 @dataclass
@@ -45,6 +46,15 @@ class Judgement:
     smallest: float = np.inf
     distance: float = np.inf
     samples: int = 0
+
+    def __iadd__(self, other: Judgement) -> Judgement:
+        self.errors += other.errors
+        self.mistakes += other.mistakes
+        self.criterion += other.criterion
+        self.smallest = min(self.smallest, other.smallest)
+        self.distance = min(self.distance, other.distance)
+        self.samples += other.samples
+        return self
 
 
 def own_and_rival(scores: Array, classes: Array) -> tuple[Array, Array, Array]:
@@ -129,17 +139,11 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
     return norms
 
 
-def _parts(problem: Problem) -> Iterator[tuple[slice, Any]]:
-    """Yield blocks of rows so short that their scores stay within a block's bytes, too."""
+def _short(problem: Problem, rows: slice) -> Iterator[slice]:
+    """Yield parts of some rows, so few at a time that their scores stay within a block's bytes, too."""
     step = max(1, BLOCK_BYTES // (8 * problem.columns))
-    for rows, block in problem.view.blocks():
-        count = rows.stop - rows.start
-        if count <= step:
-            yield rows, block
-            continue
-        for begin in range(0, count, step):
-            end = min(begin + step, count)
-            yield slice(rows.start + begin, rows.start + end), block[begin:end]
+    for begin in range(rows.start, rows.stop, step):
+        yield slice(begin, min(begin + step, rows.stop))
 
 
 def _by_feature(coef: Array) -> Array:
@@ -154,17 +158,44 @@ def _products(block: Any, W: Array) -> Array:
     return np.asarray(block @ W)
 
 
+def _scored(problem: Problem, rows: slice, W: Array, b: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield the scores of some rows, a few at a time; ``W`` stands by feature, padded for sparse rows."""
+    view = problem.view
+    if view.sparse:
+        for few in _short(problem, rows):
+            yield few, sparse_scores(view, few, W)[:, : problem.columns] + b
+        return
+    block = view.read(rows)
+    for few in _short(problem, rows):
+        yield few, _products(block[few.start - rows.start : few.stop - rows.start], W) + b
+
+
 def judge_linear(problem: Problem, coef: Array, intercept: Array, margin: float) -> Judgement:
     """Judge the scores ``X Wᵀ + b`` on all samples."""
-    judgement = start(problem)
-    W, b = _by_feature(coef), np.asarray(intercept, dtype=np.float64)
+    W = by_feature(problem.view, coef) if problem.view.sparse else _by_feature(coef)
+    b = np.asarray(intercept, dtype=np.float64)
+    parts = problem.view.parts()
     with single_threaded(problem.view.shape[0] * coef.size):
         norms = boundary_norms(problem, coef)
-        for rows, block in _parts(problem):
-            weights = None if problem.weights is None else problem.weights[rows]
-            scores = _products(block, W) + b
-            add(judgement, problem, scores, problem.classes[rows], weights, margin, norms)
+
+        def judged(number: int) -> Judgement:
+            own = start(problem)
+            for rows, scores in _scored(problem, parts[number], W, b):
+                weights = None if problem.weights is None else problem.weights[rows]
+                add(own, problem, scores, problem.classes[rows], weights, margin, norms)
+            return own
+
+        judgement = start(problem)
+        for own in in_threads(judged, len(parts)):
+            judgement += own
     return judgement
+
+
+def _parts(problem: Problem) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of rows so short that their scores stay within a block's bytes, too."""
+    for rows, block in problem.view.blocks():
+        for few in _short(problem, rows):
+            yield few, block if few == rows else block[few.start - rows.start : few.stop - rows.start]
 
 
 def proves_separation(problem: Problem, coef: Array, intercept: Array) -> bool:

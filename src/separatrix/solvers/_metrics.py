@@ -22,6 +22,8 @@ _ALIASES = {
 }
 #: Metrics that read the rows as truth values.
 _BOOLEAN = frozenset({"dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"})
+#: Minkowski's p that is computed by products.
+_WHOLE_POWERS = (3, 4, 5, 6)
 #: Parameters that a metric takes beside the rows.
 _PARAMETERS = {"minkowski": {"p", "w"}, "seuclidean": {"V"}, "mahalanobis": {"V", "VI"}}
 _NAMED = frozenset(
@@ -134,7 +136,28 @@ def _minkowski(params: dict[str, Any]) -> Metric:
         return Metric("blocks", _cdist("cityblock", {}), power=power)
     if p == np.inf:
         return Metric("blocks", _cdist("chebyshev", {}), power=power)
+    if p in _WHOLE_POWERS:
+        return Metric("blocks", _minkowski_products(int(p)), power=power)
     return Metric("blocks", _cdist("minkowski", {"p": float(p)}), power=power)
+
+
+def _minkowski_products(p: int) -> Callable[[Any, Any], Array]:
+    """Return Minkowski's distance for a whole p, feature by feature: products cost far less than powers."""
+
+    def blocks(A: Any, B: Any) -> Array:
+        left = np.ascontiguousarray(_dense(A).T, dtype=np.float64)
+        right = np.ascontiguousarray(_dense(B).T, dtype=np.float64)
+        sums = np.zeros((left.shape[1], right.shape[1]))
+        size, power = np.empty_like(sums), np.empty_like(sums)
+        for a, b in zip(left, right, strict=True):
+            np.abs(np.subtract(a[:, None], b, out=size), out=size)
+            np.multiply(size, size, out=power)
+            for _ in range(p - 2):
+                power *= size
+            sums += power
+        return np.power(sums, 1.0 / p, out=sums)
+
+    return blocks
 
 
 def _inverse(params: dict[str, Any]) -> Array:

@@ -109,7 +109,9 @@ class PerceptronSolver:
         self._weights = np.zeros((d, 2 * P) if side_by_side else layout, dtype=dtype)
         self.intercept = _apart(P, dtype)
         scores = _apart(2 * P, dtype)
-        self.coef[...], self.intercept[...] = coef, intercept
+        self.intercept[...] = intercept
+        if coef.any():
+            self.coef[...] = coef
         self.active = np.ones(P, dtype=bool)
         self.averaging = self.keep == "average"
         self.clock = _apart(1)

@@ -139,7 +139,8 @@ class SgdSolver:
             self.view, problem.classes, problem.weights, shuffle=shuffle, seed=seed, merge=False
         )
         self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]
-        self.objectives = np.zeros(problem.columns)
+        self._chunk = chunk_rows(self.view, problem.columns)
+        self.objectives, self._learning = [0.0] * problem.columns, [True] * problem.columns
         self._allocate(coef, intercept, average, t)
 
     def _allocate(
@@ -149,7 +150,10 @@ class SgdSolver:
         d = self.view.shape[1]
         layout = (d, K) if self.sparse else (K, d)
         self._weights, self.intercepts = np.zeros(layout, dtype=dtype), np.zeros(K)
-        self.coef[...], self.intercepts[...] = coef, intercept
+        self._columns = self._by_column(self._weights)
+        self.intercepts[...] = intercept
+        if coef.any():
+            self.coef[...] = coef
         self._clock, self._scale, self._area = np.full(1, t), np.ones(K), np.zeros(K)
         self._eta, self.active = np.full(K, self.rule.eta0), np.ones(K, dtype=np.uint8)
         self._losses, self._intercept_sums = np.zeros(K), np.zeros(K)
@@ -212,7 +216,7 @@ class SgdSolver:
     @property
     def coef(self) -> Array:
         """Current weights, of shape (columns, features); a view, to be read between passes."""
-        return self._by_column(self._weights)
+        return self._columns
 
     @property
     def t(self) -> float:
@@ -221,47 +225,46 @@ class SgdSolver:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
-        n, epoch = max(1, self.visits.order.shape[0]), 0
+        n, epoch, penalty = max(1, self.visits.order.shape[0]), 0, self.problem.penalty
         while True:
-            self._losses[:] = 0.0
+            self._losses.fill(0.0)
             self.visits.next_pass()
             finished = self._visit(control)
             epoch += 1
-            squares = self._settle(epoch)
+            squares, norm = self._settle(epoch)
             if not finished:
                 return
-            penalty = self.problem.penalty
-            objectives = self._losses / n + 0.5 * penalty.l2 * squares
-            if penalty.l1 > 0:
-                objectives += penalty.l1 * np.abs(self.coef).sum(axis=1, dtype=np.float64)
-            self.objectives = np.where(self.active, objectives, self.objectives)
-            record = {
-                "objective": float(self.objectives.sum()),
-                "norm": math.sqrt(float(squares.sum() + self.intercepts @ self.intercepts)),
-                "learning": int(np.count_nonzero(self.active)),
-            }
+            # Few numbers per pass: lists are quicker than arrays, and small data need many passes.
+            sizes = np.abs(self.coef).sum(axis=1, dtype=np.float64).tolist() if penalty.l1 > 0 else squares
+            for k, (loss, square, size) in enumerate(zip(self._losses.tolist(), squares, sizes, strict=True)):
+                if self._learning[k]:
+                    self.objectives[k] = loss / n + 0.5 * penalty.l2 * square + penalty.l1 * size
+            record = {"objective": sum(self.objectives), "norm": norm, "learning": sum(self._learning)}
             measures = self.objectives
             if self.validate is not None:
-                measures = -self.validate(self.coef, self.intercepts)
-                record["validation_score"] = -float(measures.mean())
+                scores = self.validate(self.coef, self.intercepts)
+                measures = (-scores).tolist()
+                record["validation_score"] = float(scores.mean())
             self._stop_columns(measures)
-            yield Step(record, record["objective"], None if self.active.any() else "converged")
+            yield Step(record, record["objective"], None if any(self._learning) else "converged")
 
-    def _stop_columns(self, measures: Array) -> None:
+    def _stop_columns(self, measures: list[float]) -> None:
         """Let every column that is not getting better stop, or take shorter steps."""
-        for k, measure_of_column in enumerate(measures.tolist()):
-            if not self.active[k] or not self._rules[k](measure_of_column):
+        for k, measure_of_column in enumerate(measures):
+            if not self._learning[k] or not self._rules[k](measure_of_column):
                 continue
             if self.rule.name == "adaptive" and self._eta[k] > _SMALLEST_ETA:
                 self._eta[k] /= 5.0
                 self._rules[k].waited = 0
             else:
-                self.active[k] = 0
+                self._learning[k], self.active[k] = False, 0
 
     def _visit(self, control: Control) -> bool:
         """Visit every sample once; return False if the loop wants to stop within the pass."""
-        order = self.visits.order
-        chunk = chunk_rows(self.view, self.problem.columns)
+        order, chunk = self.visits.order, self._chunk
+        if self.view.rows_in_place and order.shape[0] <= chunk:
+            run_rows(self._learner, self.view.array, order, 0, order.shape[0], chunk, -1)
+            return True
         for rows, begin, end, gathered in chunks(self.view, order, chunk):
             run_rows(self._learner, rows, order, begin, end, chunk, gathered)
             if end < order.shape[0] and control.expired():
@@ -272,20 +275,21 @@ class SgdSolver:
         """Return how many of the visits ``begin`` … ``end − 1`` the average takes in."""
         return max(0.0, end - max(begin, float(self.average_from))) if self.average_from else 0.0
 
-    def _settle(self, epoch: int) -> Array:
-        """Multiply the scale into the weights and see that they are numbers; return ``‖w‖²`` per column."""
+    def _settle(self, epoch: int) -> tuple[list[float], float]:
+        """Multiply the scale into the weights, which must be numbers; return ‖w‖² of each and the norm."""
         W, drift = self.coef, self._drift
-        with np.errstate(over="ignore", invalid="ignore"):
-            if drift is not None:
-                self._counts[self.active > 0] += self._averaged(self._counted, self.t)
-                self._counted = self.t
+        if drift is not None:
+            self._counts[self.active > 0] += self._averaged(self._counted, self.t)
+            self._counted = self.t
+            with np.errstate(over="ignore", invalid="ignore"):
                 self._by_column(drift)[...] -= self._area[:, None] * W
-                self._area[:] = 0.0
-            if self.problem.penalty.l2 > 0:
-                W *= self._scale[:, None].astype(W.dtype)
-                self._scale[:] = 1.0
-            squares: Array = np.einsum("kj,kj->k", W, W, dtype=np.float64)
-            total = float(squares.sum() + self.intercepts @ self.intercepts)
+            self._area[:] = 0.0
+        if self.problem.penalty.l2 > 0:
+            # No factor exceeds one, so nothing overflows here.
+            W *= self._scale[:, None].astype(W.dtype, copy=False)
+            self._scale.fill(1.0)
+        squares = np.einsum("kj,kj->k", W, W, dtype=np.float64).tolist()
+        total = sum(squares) + sum(b * b for b in self.intercepts.tolist())
         # Numbers whose squares overflow are numbers nevertheless: look at them one by one.
         if not math.isfinite(total) and not (np.isfinite(W).all() and np.isfinite(self.intercepts).all()):
             raise ValueError(
@@ -293,7 +297,7 @@ class SgdSolver:
                 "StandardScaler or MinMaxScaler might help. So may a smaller eta0 (learning rates "
                 "'constant', 'invscaling', 'adaptive') or a larger alpha ('optimal', 'pegasos')."
             )
-        return squares
+        return squares, math.sqrt(total) if total >= 0 else math.nan
 
     def mean(self) -> tuple[Array, Array]:
         """Return the mean weights and intercepts, of shape (columns, features) and (columns,)."""
@@ -306,8 +310,10 @@ class SgdSolver:
         coef, intercept = self.coef, self.intercepts
         if self.average_from and self._counts.min() > 0:
             coef, intercept = self.mean()
-        coef, intercept = np.array(coef, dtype=dtype, order="C"), intercept.astype(dtype)
+        # Measured as they lie, by feature for sparse rows, before they are turned round.
+        coef, intercept = coef.astype(dtype, order="K", copy=False), intercept.astype(dtype)
         objective = measure(self.problem, coef, intercept, bound=bound)
+        coef = np.array(coef, order="C")
         certificate = certify(objective, outcome, _explain(outcome.status))
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
 

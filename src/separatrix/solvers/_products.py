@@ -1,0 +1,89 @@
+"""Products of sparse rows with weights, and of their transpose, in double precision.
+
+SciPy cuts blocks of rows out by copying them; the compiled loops read them where they lie. Weights stand
+as (features, columns), the columns padded to whole registers: one look-up of a feature serves all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.memory import CsrView
+from separatrix.data.threads import in_threads
+from separatrix.data.view import Array, DataView
+from separatrix.solvers._softmax_gap import row_arguments
+
+#: Up to this width threads share the rows of a transposed product, beyond it the columns.
+_NARROW = 16
+_TASK_COLUMNS = 32
+#: With fewer stored values per feature, padding the weights costs more than it saves.
+_FEW = 4
+
+
+def padding(columns: int) -> int:
+    """Return how many columns so many are padded to."""
+    return 1 if columns == 1 else -(-columns // 8) * 8
+
+
+def by_feature(view: DataView, coef: Array) -> Array:
+    """Return weights of shape (columns, features) as the loops want them; as they are where rows are few."""
+    K, d = coef.shape
+    if padding(K) == K or view.shape[0] * view.row_elements < _FEW * d:
+        return np.ascontiguousarray(coef.T, dtype=np.float64)
+    W = np.empty((d, padding(K)))
+    W[:, :K], W[:, K:] = coef.T, 0.0
+    return W
+
+
+def _arguments(view: DataView, rows: slice) -> tuple[Any, ...]:
+    """Return some rows as the compiled loops take them."""
+    if isinstance(view, CsrView) and view.rows_in_place:
+        X = view.array
+        return X.data, X.indices, X.indptr[rows.start : rows.stop + 1], X.shape[1]
+    return row_arguments(view.read(rows))
+
+
+def sparse_scores(view: DataView, rows: slice, W: Array) -> Array:
+    """Return ``X W`` of some rows, padded as the weights are."""
+    if padding(W.shape[1]) != W.shape[1]:
+        return np.asarray(view.read(rows) @ W)
+    out = np.empty((rows.stop - rows.start, W.shape[1]))
+    _hot.padded_scores(*_arguments(view, rows), W, out)
+    return out
+
+
+def sparse_transposed(view: DataView, R: Array) -> Array:
+    """Return ``Xᵀ R`` for a padded matrix ``R`` with one row per row of ``X``.
+
+    Few columns: two halves of the rows are summed apart. Many: the columns are, some at a time.
+    """
+    d, padded = view.shape[1], R.shape[1]
+    if padded <= _NARROW:
+        parts = view.parts()
+        halves = [parts[: len(parts) // 2], parts[len(parts) // 2 :]]
+
+        def half(number: int) -> Array:
+            total = np.zeros((d, padded))
+            for rows in halves[number]:
+                _hot.add_padded_transposed(*_arguments(view, rows), R[rows], 0, padded, total)
+            return total
+
+        if not halves[0]:
+            return half(1)
+        first, second = in_threads(half, 2)
+        first += second
+        return first
+    total = np.zeros((d, padded))
+    starts = range(0, padded, _TASK_COLUMNS)
+    for rows in view.parts():
+        arguments = (*_arguments(view, rows), R[rows])
+
+        def some(number: int, arguments: tuple[Any, ...] = arguments) -> None:
+            begin = starts[number]
+            _hot.add_padded_transposed(*arguments, begin, min(begin + _TASK_COLUMNS, padded), total)
+
+        list(in_threads(some, len(starts)))
+    return total
