@@ -218,6 +218,26 @@ class SmallNewton:
     def measure(self) -> tuple[float, float, bool, bool]: ...
     def step(self) -> None: ...
 
+class SmallLogit:
+    def __init__(
+        self,
+        *,
+        x: NDArray[Any],
+        classes: NDArray[Any],
+        weights: NDArray[Any] | None,
+        intercept: bool,
+        l1: float,
+        l2: float,
+        coef: NDArray[Any],
+        start: NDArray[Any],
+    ) -> None: ...
+    # Whether it moved; objective, gap (inf where none is known), Newton's decrement (inf at the start).
+    def step(self) -> bool: ...
+    def measure(self) -> tuple[float, float, float]: ...
+    def parameters(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None: ...
+    # Objective, lower bound (−inf where none is known) and violation at these parameters.
+    def evaluate(self, coef: NDArray[Any], intercept: NDArray[Any]) -> tuple[float, float, float]: ...
+
 class _CrammerSinger:
     negligible: float
     def __init__(
