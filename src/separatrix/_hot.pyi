@@ -137,6 +137,8 @@ def sweep_csr(
     gradient_intercept: NDArray[Any],
     residuals: NDArray[Any] | None,
 ) -> float: ...
+# Adds Σ s x and Σ s x² of each column to the two rows of sums.
+def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
 def gram_csr(
     data: NDArray[Any],
     indices: NDArray[Any],
