@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as PeerLogisticRegression
 
-from separatrix import LogisticRegression
+from separatrix import LogisticRegression, _hot
 from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
 from separatrix.multiclass import Coding
@@ -502,3 +502,23 @@ def test_single_precision_sweeps_only_lead_the_way():
     assert quick.value != exact.value
     solver = QuasiNewton(problem, l2=1.0, coef=W * 0, intercept=b, tol=1e-9, method="quasi-newton")
     assert solver.method == "blocks"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("instructions", _hot.instruction_sets())
+def test_sums_of_columns_and_of_their_squares(dtype, weighted, instructions):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((603, 9)).astype(dtype)[:, :7]  # rows that are no neighbours
+    s = rng.random(603) if weighted else None
+    w = np.ones(603) if s is None else s
+    sums = np.ones((2, 7))
+    before = _hot.instruction_set()
+    try:
+        _hot.use_instruction_set(instructions)
+        _hot.column_sums(X, s, sums)
+    finally:
+        _hot.use_instruction_set(before)
+    wide = X.astype(np.float64)
+    expected = 1.0 + np.stack([w @ wide, w @ np.square(wide)])
+    np.testing.assert_allclose(sums, expected, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-4)

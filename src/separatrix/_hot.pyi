@@ -137,6 +137,8 @@ def sweep_csr(
     gradient_intercept: NDArray[Any],
     residuals: NDArray[Any] | None,
 ) -> float: ...
+# Adds Σ s x and Σ s x² of each column to the two rows of sums.
+def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
 def gram_csr(
     data: NDArray[Any],
     indices: NDArray[Any],
@@ -236,6 +238,26 @@ class SmallNewton:
     # Objective, gap, whether any column goes on, whether any can get no further.
     def measure(self) -> tuple[float, float, bool, bool]: ...
     def step(self) -> None: ...
+
+class SmallLogit:
+    def __init__(
+        self,
+        *,
+        x: NDArray[Any],
+        classes: NDArray[Any],
+        weights: NDArray[Any] | None,
+        intercept: bool,
+        l1: float,
+        l2: float,
+        coef: NDArray[Any],
+        start: NDArray[Any],
+    ) -> None: ...
+    # Whether it moved; objective, gap (inf where none is known), Newton's decrement (inf at the start).
+    def step(self) -> bool: ...
+    def measure(self) -> tuple[float, float, float]: ...
+    def parameters(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None: ...
+    # Objective, lower bound (−inf where none is known) and violation at these parameters.
+    def evaluate(self, coef: NDArray[Any], intercept: NDArray[Any]) -> tuple[float, float, float]: ...
 
 class _CrammerSinger:
     negligible: float

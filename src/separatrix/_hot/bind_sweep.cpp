@@ -61,6 +61,16 @@ void bind_dense(nb::module_& m) {
         },
         "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "codes"_a.none(), "coef"_a, "intercept"_a,
         "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
+    m.def(
+        "column_sums",
+        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X,
+           const std::optional<Array<const double>>& weights, const Array<double>& sums) {
+            nb::gil_scoped_release release;
+            sweeps<Data>().column_sums(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
+                                       static_cast<std::int64_t>(X.shape(1)), weights ? weights->data() : nullptr,
+                                       sums.data());
+        },
+        "X"_a, "weights"_a.none(), "sums"_a);
 }
 
 template <class Data, class Index>

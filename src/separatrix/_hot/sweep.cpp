@@ -21,7 +21,7 @@ double csr(const Data* data, const Index* indices, const Index* indptr, std::int
 
 template <class Data>
 constexpr SweepKernels<Data> all_sweeps = {
-    dense<Data, float>,       dense<Data, double>,
+    dense<Data, float>,       dense<Data, double>,      column_sums<Data>,
     csr<Data, std::int32_t>,  csr<Data, std::int64_t>,
     gram_csr<Data, std::int32_t>, gram_csr<Data, std::int64_t>,
 };

@@ -45,7 +45,7 @@ struct Places {
 
 template <class T, int ROWS, int COLUMNS>
 inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64_t w_stride, T* scores,
-                     std::int64_t stride) {
+                     std::int64_t stride, bool fresh) {
     using R = Register<T>;
     typename R::Values sum[ROWS][COLUMNS] = {};
     const auto add = [&](const T* from, std::int64_t from_stride, const T* at) {
@@ -57,7 +57,14 @@ inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64
         }
     };
     const T* first = x.whole + row * x.whole_stride;
-    for (std::int64_t j = 0; j < x.whole_features; j += R::COUNT) add(first + j, x.whole_stride, w + j);
+    // Rows side by side are no stream that the processor would foresee: those of the tile after next are asked for.
+    const T* ahead = first + 2 * ROWS * x.whole_stride;
+    for (std::int64_t j = 0; j < x.whole_features; j += R::COUNT) {
+        if (fresh)
+            for (int line = 0; line < ROWS * REGISTER_BYTES; line += 64)
+                __builtin_prefetch(reinterpret_cast<const char*>(ahead + ROWS * j) + line, 0, 2);
+        add(first + j, x.whole_stride, w + j);
+    }
     if (x.tail) add(x.tail + row * x.tail_stride, x.tail_stride, w + x.whole_features);
     for (int c = 0; c < COLUMNS; ++c) {
         T folded[ROWS];
@@ -75,10 +82,10 @@ inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64
 
 template <class T, int COLUMNS>
 inline void dots(const Chunk<T>& x, std::int64_t rows, const T* w, std::int64_t w_stride, T* scores,
-                 std::int64_t stride) {
+                 std::int64_t stride, bool fresh) {
     std::int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) dot_tile<T, 4, COLUMNS>(x, i, w, w_stride, scores, stride);
-    for (; i < rows; ++i) dot_tile<T, 1, COLUMNS>(x, i, w, w_stride, scores, stride);
+    for (; i + 4 <= rows; i += 4) dot_tile<T, 4, COLUMNS>(x, i, w, w_stride, scores, stride, fresh);
+    for (; i < rows; ++i) dot_tile<T, 1, COLUMNS>(x, i, w, w_stride, scores, stride, false);
 }
 
 // gradient[c][j …] += Σ_i residuals[i][c] x[i][j …]
@@ -185,7 +192,7 @@ double sweep_dense(const Data* X, std::int64_t n, std::int64_t row_stride, std::
         for (std::int64_t k = 0; k < K; ++k)
             for (std::int64_t i = 0; i < most; ++i) scores.data[k * most + i] = static_cast<T>(state.intercept[k]);
         by_columns(K, [&]<int C>(std::int64_t k) {
-            dots<T, C>(chunk, rows, weights.data + k * width, width, scores.data + k * most, most);
+            dots<T, C>(chunk, rows, weights.data + k * width, width, scores.data + k * most, most, in_place && k == 0);
         });
         value += link.apply(first, rows, scores.data);
         keep_residuals(state, first, rows, scores.data);
@@ -252,6 +259,40 @@ double sweep_csr(const Data* data, const Index* indices, const Index* indptr, st
         }
     }
     return value;
+}
+
+// sums[0] += Σ_i s_i x_i and sums[1] += Σ_i s_i x_i², feature by feature: stretches of rows in the data's precision.
+template <class Data>
+void column_sums(const Data* X, std::int64_t n, std::int64_t row_stride, std::int64_t d, const double* weights,
+                 double* sums) {
+    constexpr std::int64_t stretch = 256;
+    Scratch<Data> part(2 * d);
+    for (std::int64_t first = 0; first < n; first += stretch) {
+        const std::int64_t end = n - first < stretch ? n : first + stretch;
+        std::int64_t i = first;
+        const auto add = [&]<int ROWS>() {
+            Data s[ROWS];
+            for (int r = 0; r < ROWS; ++r) s[r] = weights ? static_cast<Data>(weights[i + r]) : Data(1);
+            const Data* x = X + i * row_stride;
+            for (std::int64_t j = 0; j < d; ++j) {
+                Data one = 0, two = 0;
+                for (int r = 0; r < ROWS; ++r) {
+                    const Data v = x[r * row_stride + j], scaled = s[r] * v;
+                    one += scaled;
+                    two += scaled * v;
+                }
+                part.data[j] += one;
+                part.data[d + j] += two;
+            }
+            i += ROWS;
+        };
+        while (i + 4 <= end) add.template operator()<4>();
+        while (i < end) add.template operator()<1>();
+        for (std::int64_t j = 0; j < 2 * d; ++j) {
+            sums[j] += static_cast<double>(part.data[j]);
+            part.data[j] = 0;
+        }
+    }
 }
 
 // Adds to half such that half + halfᵀ is Σ_i weights_i x_i x_iᵀ: each pair of stored values once.

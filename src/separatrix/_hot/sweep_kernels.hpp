@@ -18,7 +18,10 @@ struct SweepKernels {
     template <class Index>
     using Gram = void (*)(const Data* data, const Index* indices, const Index* indptr, std::int64_t rows,
                           std::int64_t features, const double* weights, double* gram);
+    using Sums = void (*)(const Data* X, std::int64_t rows, std::int64_t row_stride, std::int64_t features,
+                          const double* weights, double* sums);
     Dense dense_single, dense_double;
+    Sums column_sums;
     Csr<std::int32_t> csr32;
     Csr<std::int64_t> csr64;
     Gram<std::int32_t> gram32;

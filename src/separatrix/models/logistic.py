@@ -31,6 +31,8 @@ from separatrix.solvers._loop import Below, run
 if TYPE_CHECKING:
     from separatrix.solvers.dual_coordinate import SoftmaxDual
     from separatrix.solvers.quasi_newton import QuasiNewton
+    from separatrix.solvers.separation import Watch
+    from separatrix.solvers.small_logit import SmallLogit
     from separatrix.solvers.working_set import WorkingSet
 
 #: scikit-learn's names, and the method of ours that each selects.
@@ -47,6 +49,8 @@ _SOLVERS = {
     "dual-coordinate": "dual-coordinate",
     "working-set": "working-set",
 }
+#: Names of ours, which mean that method whatever the size of the data.
+_OWN = ("newton", "quasi-newton", "working-set", "dual-coordinate")
 #: Features from which on sparse data with several classes are fitted in the dual, whatever the penalty.
 _WIDE = 4096
 #: Features, share of stored entries and C times squared length of a row between which the dual is the
@@ -104,7 +108,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "dual-coordinate" for sparse, wide data of several classes, "working-set" (proximal Newton
         on the features that matter) wherever L1 takes part. scikit-learn's names select: "lbfgs",
         "newton-cg": "quasi-newton"; "newton-cholesky": "newton"; "sag", "saga": "auto"; "liblinear":
-        "auto" with a penalised intercept, two classes only.
+        "auto" with a penalised intercept, two classes only. Few dense data are fitted by compiled Newton
+        steps, unless one of our own names asks for its method.
     max_iter : int
         Most iterations.
     verbose : int
@@ -361,10 +366,26 @@ class LogisticRegression(PathOverC, LinearClassifier):
 
     def _solver(
         self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
+    ) -> QuasiNewton | SoftmaxDual | WorkingSet | SmallLogit:
+        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
+        # Each fit loads the one solver that it needs.
+        if self.solver not in _OWN and method != "dual-coordinate" and self.max_iter > 0:
+            from separatrix.solvers.small_logit import SmallLogit, is_small
+
+            if is_small(problem):
+
+                def otherwise(coef: Array, intercept: Array) -> QuasiNewton | SoftmaxDual | WorkingSet:
+                    return self._large_solver(problem, method, C, ratio, coef, intercept)
+
+                common |= {"l1": ratio / C, "l2": (1.0 - ratio) / C, "unit": C if np.isfinite(C) else 1.0}
+                return SmallLogit(problem, watch=self._watch(problem, C), otherwise=otherwise, **common)
+        return self._large_solver(problem, method, C, ratio, coef, intercept)
+
+    def _large_solver(
+        self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
     ) -> QuasiNewton | SoftmaxDual | WorkingSet:
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
         common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
-        # Each fit loads the one solver that it needs.
         if method == "working-set":
             from separatrix.solvers.working_set import WorkingSet
 
@@ -375,12 +396,16 @@ class LogisticRegression(PathOverC, LinearClassifier):
             return SoftmaxDual(problem, C=C, seed=seed, threads=1, **common)
         from separatrix.solvers.quasi_newton import QuasiNewton
 
-        watch = None
-        if not np.isfinite(C):
-            from separatrix.solvers.separation import Watch
-
-            watch = Watch(problem)
+        watch = self._watch(problem, C)
         return QuasiNewton(problem, l2=1.0 / C, method=method, seed=seed, watch=watch, **common)
+
+    def _watch(self, problem: Problem, C: float) -> Watch | None:
+        """Return what looks for separation where there is no penalty."""
+        if np.isfinite(C):
+            return None
+        from separatrix.solvers.separation import Watch
+
+        return Watch(problem)
 
     def _attributes(self, solver: Any) -> dict[str, Any]:
         point = getattr(solver, "point", solver)

@@ -65,7 +65,10 @@ class Descent:
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=max(solver.memory, 1))
         n, d = objective.view.shape
-        self.single = n * d > _SMALL
+        # After samples have shown the way few steps are left: what single precision saves on one column of
+        # doubles, which are read all the same, is less than the evaluation in double at the end.
+        few = later and self.final and objective.columns == 1 and objective.view.dtype == np.float64
+        self.single = n * d > _SMALL and not few
         self.point = self._at(coef, intercept)
         self.gains = [np.inf] * 4
         # The model's inverse times the latest change of the gradient, and the step from here, once known.

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.special import expit
 
+from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import softmax
@@ -70,12 +71,14 @@ def moments(objective: SmoothObjective) -> Whole:
     d = view.shape[1]
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        w = np.ones(block.shape[0], dtype=block.dtype) if s is None else s[rows]
-        total[0] += w @ block
-        if s is None and not view.sparse:
-            total[1] += np.einsum("ij,ij->j", block, block)
+        if view.sparse:
+            w = np.ones(block.shape[0], dtype=block.dtype) if s is None else s[rows]
+            total[0] += w @ block
+            total[1] += w @ block.power(2)
         else:
-            total[1] += w @ (block.power(2) if view.sparse else np.square(block))
+            if block.shape[1] > 1 and block.strides[1] != block.itemsize:
+                block = np.ascontiguousarray(block)
+            _hot.column_sums(block, None if s is None else s[rows], total)
         return total
 
     sums = view.fold(lambda: np.zeros((2, d)), add, 16 * d)

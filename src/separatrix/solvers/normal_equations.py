@@ -204,6 +204,7 @@ class Dual(_Direct):
         self.kept = np.arange(n) if p.weights is None else np.flatnonzero(p.weights > 0)
         self.root = np.ones(n) if p.weights is None else np.sqrt(p.weights[self.kept])
         self.scale = np.ones(d)
+        self._only: Any = None
         self.shift = p.fit_intercept
         if p.fit_intercept:
             s = np.ones(n) if p.weights is None else p.weights
@@ -240,11 +241,22 @@ class Dual(_Direct):
         step = max(1, int(_PANEL_BYTES // (8 * max(1.0, stored))))
         for begin in range(0, n, step):
             rows = slice(begin, min(begin + step, n))
-            X = self.problem.view.take(self.kept[rows])
-            if hasattr(X, "tocsr"):
-                yield rows, X.multiply(self.root[rows][:, None]).tocsr().astype(np.float64)
-            else:
-                yield rows, np.subtract(X, self.mean) * self.root[rows][:, None]
+            if self._only is None or step < n:
+                self._only = self._panel(rows)  # where one panel holds all rows, it is made once
+            yield rows, self._only
+
+    def _panel(self, rows: slice) -> Any:
+        """Return these rows of ``A``; sparse ones are not centred."""
+        every = self.kept.shape[0] == self.problem.view.shape[0]
+        view = self.problem.view
+        X = view.read(rows) if every else view.take(self.kept[rows])
+        weighted = self.problem.weights is not None
+        if hasattr(X, "tocsr"):
+            return (X.multiply(self.root[rows][:, None]).tocsr() if weighted else X).astype(np.float64)
+        A = np.subtract(X, self.mean)
+        if weighted:
+            A *= self.root[rows][:, None]
+        return A
 
     def _gram(self) -> Array:
         n = self.kept.shape[0]
