@@ -11,7 +11,7 @@ from separatrix.solvers._loop import Below, Control, Step, run
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import DualSolution
-from separatrix.solvers.svm import Machine
+from separatrix.solvers.machines import Machine
 
 
 class JointMachine:
@@ -68,6 +68,11 @@ class JointMachine:
         apart = np.where(np.isfinite(least), h.max(axis=1) - least, 0.0)
         violation = float(apart.max(initial=0.0))
         return [DualSolution(mu, h, violation=violation, steps=self.rounds, status=self.status)]
+
+    @property
+    def iterations(self) -> Array:
+        """Return the rounds of the one problem."""
+        return np.array([self.rounds])
 
     @property
     def machines(self) -> list[Machine]:

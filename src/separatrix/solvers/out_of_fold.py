@@ -16,8 +16,8 @@ import numpy as np
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import Machine, machine
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
-from separatrix.solvers.svm import Machine, machine
 
 #: Samples so far beyond the margin, in units of its half-width, are left out of the folds' problems.
 _NEAR = 0.25
