@@ -62,7 +62,9 @@ class DualProblems(Sequence[DualProblem]):
         else:
             arrays = [np.concatenate([getattr(p, name) for p in problems]) for name in names]
         sizes = [p.rows.size for p in problems]
-        return cls(np.cumsum([0, *sizes]), *arrays, separate=problems[0].separate)
+        rows, signs, linear, upper, start = arrays
+        offsets = np.cumsum([0, *sizes])
+        return cls(offsets, rows, signs, linear, upper, start, separate=problems[0].separate)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -75,9 +77,8 @@ class DualProblems(Sequence[DualProblem]):
         if isinstance(k, slice):
             return [self[number] for number in range(*k.indices(len(self)))]
         part = self.part(k)
-        return DualProblem(
-            self.rows[part], self.signs[part], self.linear[part], self.upper[part], self.start[part], self.separate
-        )
+        arrays = (array[part] for array in (self.rows, self.signs, self.linear, self.upper, self.start))
+        return DualProblem(*arrays, separate=self.separate)
 
     def part(self, k: int) -> slice:
         """Return where the variables of a problem are."""

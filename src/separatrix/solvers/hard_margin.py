@@ -17,8 +17,8 @@ from separatrix.kernels import Linear
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.hulls import LinearRows, NearestPoints, Similarities
 from separatrix.solvers.kernel_matrix import KernelMatrix
-from separatrix.solvers.smo import DualProblem, DualSolution
 from separatrix.solvers.machines import Machines, kkt_violation, machine
+from separatrix.solvers.smo import DualProblem, DualSolution
 
 
 class HardMargins:

@@ -10,8 +10,8 @@ from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, Control, Step, run
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
-from separatrix.solvers.smo import DualSolution
 from separatrix.solvers.machines import Machine
+from separatrix.solvers.smo import DualSolution
 
 
 class JointMachine:

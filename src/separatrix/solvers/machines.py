@@ -1,6 +1,7 @@
 r"""What dual points mean: machines, and what is proven of them, for all problems of a fit at once.
 
-With multipliers ``b`` of ``s'a`` and ``ρ`` of ``Σ a``, and ``h = Qa + p + s b − ρ``, the primal and dual values are
+With multipliers ``b`` of ``s'a`` and ``ρ`` of ``Σ a``, and ``h = Qa + p + s b − ρ``, the primal and dual
+values are
 
     P = ½ w'w + Σ u_i max(0, −h_i) + b Δ − ρ E,      D = −½ a'Qa − p'a,
     P − D = Σ a_i h_i + u_i max(0, −h_i)  ≥  0,
@@ -116,9 +117,8 @@ class Machines(Sequence[Machine]):
         if not -len(self) <= k < len(self):
             raise IndexError(k)
         part = slice(int(self.offsets[k]), int(self.offsets[k % len(self) + 1]))
-        return Machine(
-            coef=self.coef[part], slack=self.slack[part], **{name: getattr(self, name)[k].item() for name in _NUMBERS}
-        )
+        numbers = {name: getattr(self, name)[k].item() for name in _NUMBERS}
+        return Machine(coef=self.coef[part], slack=self.slack[part], **numbers)
 
 
 def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machine:

@@ -1,7 +1,7 @@
 """All problems of a fit at once, where they are small: one kernel matrix, and one call for all of them.
 
-The steps are those of :mod:`separatrix.solvers.smo`, followed by steps on all free variables at once, within a
-compiled loop over the problems (`_hot/small_smo.hpp`).
+The steps are those of :mod:`separatrix.solvers.smo`, followed by steps on all free variables at once, within
+a compiled loop over the problems (`_hot/small_smo.hpp`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
 
-#: Most samples whose kernel matrix is made for one problem, and for several that share it; most of one problem.
+#: Most samples of which one kernel matrix is made: for one problem, for several; most samples of a problem.
 _ALONE, _SHARED, _LARGEST = 512, 2048, 640
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05

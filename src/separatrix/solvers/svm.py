@@ -12,8 +12,8 @@ regression         twice, s = +1 and −1        ε − s t     C s_i         Δ
 one class          each once, s = +1           0           s_i           Δ = ν Σ s_i
 =================  ==========================  ==========  ============  ==========================
 
-(In the column u, ``s_i`` are sample weights; ``t`` are a regression's targets.) What a solution means is said in
-:mod:`separatrix.solvers.machines`.
+(In the column u, ``s_i`` are sample weights; ``t`` are a regression's targets.) What a solution means is said
+in :mod:`separatrix.solvers.machines`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def classification(offsets: Array, rows: Array, signs: Array, upper: Array) -> D
 
 def nu_classification(offsets: Array, rows: Array, signs: Array, upper: Array, nu: float) -> DualProblems:
     """Return ν-SVMs, each ``min ½‖w‖² − E ρ + Σ u_i max(0, ρ − y_i f(x_i))``; an infeasible ν is refused."""
-    problems = DualProblems(offsets, rows, signs, np.zeros(rows.size), upper, np.zeros(rows.size), separate=True)
+    zeros, start = np.zeros(rows.size), np.zeros(rows.size)
+    problems = DualProblems(offsets, rows, signs, zeros, upper, start, separate=True)
     positive = signs > 0
     sums = np.array([problems.sums(np.where(group, upper, 0.0)) for group in (positive, ~positive)])
     total = sums.sum(axis=0)
@@ -66,7 +67,7 @@ def nu_classification(offsets: Array, rows: Array, signs: Array, upper: Array, n
     key = 2 * problems.owner + ~positive
     order = np.argsort(key, kind="stable")
     begins = np.searchsorted(key[order], np.arange(2 * len(problems)))
-    problems.start[order] = _poured(upper[order], np.repeat(0.5 * nu * total, 2), begins)
+    start[order] = _poured(upper[order], np.repeat(0.5 * nu * total, 2), begins)
     return problems
 
 
@@ -96,12 +97,12 @@ def _twice(targets: Array) -> tuple[Array, Array]:
 
 
 def _poured(upper: Array, totals: Array, begins: Array | None = None) -> Array:
-    """Return how totals fill boxes of the given sizes one after the other, each those from its beginning on."""
+    """Return how totals fill boxes of these sizes one after the other, each from its own beginning on."""
     before = np.cumsum(upper) - upper
     if begins is None:
-        return np.clip(totals[0] - before, 0.0, upper)
+        return np.asarray(np.clip(totals[0] - before, 0.0, upper))
     counts = np.diff(np.append(begins, upper.size))
-    return np.clip(np.repeat(totals + before[begins], counts) - before, 0.0, upper)
+    return np.asarray(np.clip(np.repeat(totals + before[begins], counts) - before, 0.0, upper))
 
 
 class SupportMachines:
@@ -200,7 +201,8 @@ class SupportMachines:
     def _collect(self) -> None:
         self._machines = None
         if isinstance(self._solver, SequentialMinimal):
-            for k, done, solution in zip(self._open.tolist(), self._done.tolist(), self._solver.solutions, strict=True):
+            places = zip(self._open.tolist(), self._done.tolist(), strict=True)
+            for (k, done), solution in zip(places, self._solver.solutions, strict=True):
                 self.solutions.put(k, solution, done)
 
     def _spent(self) -> bool:
@@ -236,7 +238,8 @@ class SupportMachines:
 
     def _status(self) -> str:
         found = self.solutions
-        missed = {STATUS[max(0, code)] for code in np.unique(found.status[~(found.violation <= self.tol)]).tolist()}
+        codes = np.unique(found.status[~(found.violation <= self.tol)])
+        missed = {STATUS[max(0, code)] for code in codes.tolist()}
         for status, name in (("unbounded", "inseparable"), ("max_iter", "max_iter"), ("running", "max_iter")):
             if status in missed:
                 return name
