@@ -3,8 +3,11 @@
 //
 // Steps of pairs converge slowly in the end. From a coarse tolerance on, and whenever they take long, the free
 // variables move together: with β = s a, the step solves K d = b 1 − E, 1'd = 0 on them, and stops at the first bound
-// that it meets; what meets it stays there, and the others go on.
+// that it meets; what meets it stays there, and the others go on. Where K is singular on them, there is a direction
+// without curvature, and they follow it to a bound first.
 #pragma once
+
+#include <cstring>
 
 #include "small_smo_state.hpp"
 #include "smo.hpp"
@@ -28,6 +31,7 @@ class SmallSmo {
     double *const signs, *const upper, *const diag, *const alpha, *const E, *const scale, *const solved;
     std::int64_t *const used, *const order, *const free;
     std::int64_t begin = 0, variables = 0;
+    double curvature = 0;  // of the direction, where it has next to none
 
 public:
     explicit SmallSmo(const SmallProblems& problems)
@@ -65,6 +69,7 @@ public:
 
 private:
     void read(std::int64_t k) {
+        const std::int64_t before = begin, count = variables;
         begin = p.starts[k];
         variables = p.starts[k + 1] - begin;
         s.points = variables / p.copies;
@@ -78,7 +83,9 @@ private:
         s.split[0] = 0;
         s.split[1] = p.copies == 2 ? s.points : sorts ? positive : variables;
         s.split[2] = variables;
-        for (std::int64_t q = 0; q < s.points; ++q) {
+        // Problems on the same samples (one against all others) follow each other.
+        const bool known = !sorts && variables == count && std::memcmp(p.rows + begin, p.rows + before, sizeof(*p.rows) * static_cast<std::size_t>(count)) == 0;
+        for (std::int64_t q = 0; q < s.points && !known; ++q) {
             double* to = s.rows[q] = block.data + q * s.points;
             const double* from = p.values + p.rows[order[q]] * p.stride;
             for (std::int64_t c = 0; c < s.points; ++c) to[c] = from[p.rows[order[c]]];
@@ -126,15 +133,21 @@ private:
             if (p.copies == 2 && v >= s.points && alpha[v - s.points] > 0 && alpha[v - s.points] < upper[v - s.points]) continue;
             free[count++] = v;
         }
-        for (int bounce = 0; bounce < BOUNCES && count >= 2; ++bounce) {
-            const auto f = static_cast<double>(count);
-            const bool found = direction(count);
+        for (int bounces = 0; bounces < BOUNCES && count >= 2;) {
+            const auto f = static_cast<double>(count), before = cost;
+            const std::int64_t independent = direction(count);
             cost += f * f * f / 6 + f * (f + static_cast<double>(variables));
-            if (!found) return bounce ? cost : 0;
-            const double* d = solved;
-            double slope = 0, length = 1;
+            if (!independent) return before;
+            double *d = solved, slope = 0, length = 1;
             for (std::int64_t i = 0; i < count; ++i) slope += d[i] * E[free[i]];
-            if (!(slope < 0)) return bounce ? cost : 0;
+            if (independent < count) {
+                if (slope > 0)
+                    for (std::int64_t i = 0; i < count; ++i) d[i] = -d[i];
+                length = curvature > 0 ? magnitude(slope) / curvature : INFINITE;
+            } else {
+                if (!(slope < 0)) return before;
+                ++bounces;
+            }
             for (std::int64_t i = 0; i < count; ++i) {
                 const double reach = room(free[i], d[i]);
                 if (length * magnitude(d[i]) > reach) length = reach / magnitude(d[i]);
@@ -159,11 +172,12 @@ private:
     double room(std::int64_t v, double way) const { return (way > 0) == (signs[v] > 0) ? upper[v] - alpha[v] : alpha[v]; }
     static double magnitude(double x) { return x < 0 ? -x : x; }
 
-    // solved[0 … count − 1] ← d with K d = Σ_g b_g 1_g − E, 1_g'd = 0; returns whether there is one.
-    bool direction(std::int64_t count) {
+    // solved[0 … count − 1] ← d with K d = Σ_g b_g 1_g − E, 1_g'd = 0, and returns `count`; if the column of the
+    // i-th free variable depends on those before, the combination that vanishes, and returns i; 0 if there is neither.
+    std::int64_t direction(std::int64_t count) {
         double mean = 0;
         for (std::int64_t i = 0; i < count; ++i) mean += diag[free[i] % s.points] / static_cast<double>(count);
-        if (!(mean > 0)) return false;
+        if (!(mean > 0)) return 0;
         // Where sums are kept, K + σ 1 1' is as good as K, and regular where only the sum hides a direction.
         for (std::int64_t i = 0; i < count; ++i) {
             double* L = factor.data + i * count;
@@ -179,9 +193,12 @@ private:
             }
             double pivot = size;
             for (std::int64_t l = 0; l < i; ++l) pivot -= L[l] * L[l];
-            if (pivot < -DEPENDENT * size * static_cast<double>(count)) return false;  // an indefinite kernel
-            // A column that depends on those before takes no part.
-            scale[i] = pivot > DEPENDENT * size ? 1 / __builtin_sqrt(pivot) : 0.0;
+            if (pivot < -DEPENDENT * size * static_cast<double>(count)) return 0;  // an indefinite kernel
+            if (!(pivot > DEPENDENT * size)) {
+                curvature = pivot;
+                return dependent(i, count);
+            }
+            scale[i] = 1 / __builtin_sqrt(pivot);
         }
         const int groups = s.separate && group(free[count - 1]) != group(free[0]) ? 2 : 1;
         double *x = solved, *z[2] = {solved + most, solved + 2 * most};
@@ -204,20 +221,38 @@ private:
             b[0] = (r[0] * A[1][1] - r[1] * A[0][1]) / determinant;
             b[1] = (A[0][0] * r[1] - A[1][0] * r[0]) / determinant;
         }
-        double rest[2] = {}, members[2] = {};
         for (std::int64_t i = 0; i < count; ++i) {
-            const int g = groups == 1 ? 0 : group(free[i]);
             double d = b[0] * z[0][i] - x[i];
             if (groups == 2) d += b[1] * z[1][i];
             x[i] = d;
-            rest[g] += d;
-            members[g] += scale[i] > 0;
         }
-        // What rounding has left of the sums.
+        return keep_sums(count) ? count : 0;
+    }
+
+    // solved ← the combination of the first i + 1 columns of K that vanishes.
+    std::int64_t dependent(std::int64_t i, std::int64_t count) {
+        const double* L = factor.data + i * count;
+        double* x = solved;
+        for (std::int64_t j = 0; j < count; ++j) x[j] = j < i ? -L[j] : j == i;
+        for (std::int64_t j = i - 1; j >= 0; --j) {
+            const double* other = factor.data + j * count;
+            x[j] *= scale[j];
+            for (std::int64_t l = 0; l < j; ++l) x[l] -= other[l] * x[j];
+        }
+        return i && keep_sums(i + 1) ? i : 0;
+    }
+
+    // Takes away what rounding has left of the sums of the first of the direction's numbers; returns if all are finite.
+    bool keep_sums(std::int64_t count) {
+        double rest[2] = {}, members[2] = {};
         for (std::int64_t i = 0; i < count; ++i) {
-            const int g = groups == 1 ? 0 : group(free[i]);
-            if (scale[i] > 0) x[i] -= rest[g] / members[g];
-            if (!(x[i] < INFINITE && x[i] > -INFINITE)) return false;
+            rest[group(free[i])] += solved[i];
+            members[group(free[i])] += 1;
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            const int g = group(free[i]);
+            solved[i] -= rest[g] / members[g];
+            if (!(solved[i] < INFINITE && solved[i] > -INFINITE)) return false;
         }
         return true;
     }

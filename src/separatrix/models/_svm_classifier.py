@@ -31,7 +31,7 @@ from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 from separatrix.solvers.machines import Machines
 from separatrix.solvers.out_of_fold import Folds, deal
-from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
+from separatrix.solvers.platt import agree, couple, fit_sigmoids, normalised, sigmoids
 from separatrix.solvers.votes import pair_scores
 
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
@@ -346,7 +346,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             upper = solver.solver.cost
             columns = joint_fold_scores(matrix, numbers, upper, fold_of, tol=tol, max_time=left)
             columns = columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
-            scores = [columns[p.rows, column] for column, p in enumerate(problems)]
+            scores = columns[problems.rows, problems.owner]
         else:
             folds = Folds(
                 matrix,
@@ -357,11 +357,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
                 nu=getattr(self, "nu", None),
             )
             scores = folds.scores(problems, solver.solutions)
-        fits = [
-            fit_sigmoid(f, p.signs > 0, None if weights is None else weights[p.rows])
-            for f, p in zip(scores, problems, strict=True)
-        ]
-        A, B = np.array(fits).T
+        counts = None if weights is None else weights[problems.rows]
+        A, B = fit_sigmoids(scores, problems.signs > 0, problems.offsets, counts)
         # scikit-learn's sigmoid of two classes is that of the first.
         self._probA, self._probB = A, -B if len(self.classes_) == 2 else B
 

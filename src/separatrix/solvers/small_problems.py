@@ -18,7 +18,7 @@ from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
 
 #: Most samples of which one kernel matrix is made: for one problem, for several; most samples of a problem.
-_ALONE, _SHARED, _LARGEST = 512, 2048, 640
+_ALONE, _SHARED, _LARGEST = 512, 3000, 640
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05
 #: Variables of all problems together below which threads cost more than they gain.
@@ -97,7 +97,6 @@ class SmallProblems:
                     pass
             if (found.status > 0).all():
                 break
-            self._begin()
             yield Step(self._record(), np.inf)
             if control.expired():
                 return
@@ -105,7 +104,7 @@ class SmallProblems:
         found.status[indefinite] = STATUS.index("nonconvex")
         yield Step(self._record(), float(found.violation.max()), "converged")
 
-    def _begin(self) -> None:
+    def settle(self) -> None:
         """Give problems that time was not enough for a gradient that belongs to their start."""
         found = self.solutions
         for k in np.flatnonzero(found.status < 0).tolist():

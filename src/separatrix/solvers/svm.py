@@ -34,10 +34,12 @@ from separatrix.solvers.smo import DualProblem, SequentialMinimal
 _MOST_STEPS = 10_000_000
 #: How often the tolerance may be tightened until the gap is small, and the factor.
 _ROUNDS, _TIGHTER = 8, 0.1
+#: Part of the tolerance that small problems are solved to.
+_CLOSE = 1e-4
 #: Steps that a tighter tolerance may cost, in units of those before.
 _MORE = 10
-#: Statuses of problems that may go on.
-_ABLE = [STATUS.index(name) for name in ("converged", "max_iter", "running")]
+#: Statuses of problems that may go on: up to the last of these.
+_RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
 
 def classification(offsets: Array, rows: Array, signs: Array, upper: Array) -> DualProblems:
@@ -147,7 +149,9 @@ class SupportMachines:
         self._open, self._done = np.arange(count), np.zeros(count, dtype=np.int64)
         self._solver: SmallProblems | SequentialMinimal
         if SmallProblems.suits(matrix, self.problems):
-            self._solver = SmallProblems(matrix, self.problems, tol=self.aim, max_steps=self._most)
+            # To go on costs next to nothing, and makes the gap small as well.
+            close = min(self.aim, _CLOSE * tol)
+            self._solver = SmallProblems(matrix, self.problems, tol=close, max_steps=self._most)
             self.solutions = self._solver.solutions
         else:
             self._solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=most)
@@ -159,6 +163,8 @@ class SupportMachines:
     def machines(self) -> Machines:
         """Return what the present solutions mean."""
         if self._machines is None:
+            if isinstance(self._solver, SmallProblems):
+                self._solver.settle()
             s = self.solutions
             self._machines = machines_of(self.problems, s.alpha, s.gradient, s.violation, self.matrix.diag)
         return self._machines
@@ -188,7 +194,7 @@ class SupportMachines:
             wanted, next_tol = self._open[self._short()[self._open]], self.tol
             if not wanted.size:
                 wanted = self._open[self._worth_more(before)[self._open]]
-                reached = bool((self.solutions.status[wanted] == STATUS.index("converged")).all())
+                reached = bool((self.solutions.status[wanted] == _CONVERGED).all())
                 next_tol = _TIGHTER * tol if reached else tol
             if not wanted.size:
                 break
@@ -207,20 +213,21 @@ class SupportMachines:
 
     def _spent(self) -> bool:
         """Return whether all problems that still run have taken as many steps as this round may cost."""
-        running = self.solutions.status[self._open] <= 0
+        running = self.solutions.status[self._open] <= _RUNNING
         return bool((self.solutions.steps[self._open] - self._done >= self._most)[running].all())
 
     def _short(self) -> Array:
         """Return which problems ran out of the steps for a mere aim before they reached the tolerance."""
         found = self.solutions
-        left = np.isin(found.status, _ABLE) & (found.status != STATUS.index("converged"))
-        return np.asarray(left & (found.steps < self.max_steps) & (found.violation > self.tol))
+        left = (found.violation > self.tol) & (found.steps < self.max_steps)
+        return np.asarray(left & ((found.status <= _RUNNING) | (found.status == _OUT)))
 
     def _worth_more(self, before: Array) -> Array:
         """Return of which problems the gap is too large, and fell enough in the last round."""
         found, machines = self.solutions, self.machines
-        able = np.isin(found.status, _ABLE) & (found.steps < self.max_steps) & ~machines.vanishes
-        return np.asarray(able & (machines.relative_gap > self.gap) & (machines.relative_gap <= 0.5 * before))
+        wide = (machines.relative_gap > self.gap) & (machines.relative_gap <= 0.5 * before)
+        able = (found.status <= _OUT) & (found.steps < self.max_steps) & ~machines.vanishes
+        return np.asarray(wide & able)
 
     def _continue(self, wanted: Array, tol: float) -> None:
         again = [self.solutions.problem(k) for k in wanted.tolist()]
