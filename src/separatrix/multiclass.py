@@ -130,6 +130,11 @@ class Coding:
         return Members(rows, np.repeat(codes, counts), offsets)
 
     @cached_property
+    def pairs(self) -> Array:
+        """First and second classes of all pairs, in the order of one-vs-one columns."""
+        return np.array(np.triu_indices(self.n_classes, 1))
+
+    @cached_property
     def _takers(self) -> tuple[Array, Array, Array]:
         """Return which classes take part in which columns, column by column, and their codes."""
         columns, classes = np.nonzero(self.codes.T)

@@ -129,8 +129,8 @@ private:
         double cost = 0;
         for (std::int64_t v = 0; v < variables; ++v) {
             if (!(alpha[v] > 0 && alpha[v] < upper[v])) continue;
-            // Of the two variables of a point one is enough.
-            if (p.copies == 2 && v >= s.points && alpha[v - s.points] > 0 && alpha[v - s.points] < upper[v - s.points]) continue;
+            // Of two variables of a point that share a sum one is enough.
+            if (p.copies == 2 && !s.separate && v >= s.points && alpha[v - s.points] > 0 && alpha[v - s.points] < upper[v - s.points]) continue;
             free[count++] = v;
         }
         for (int bounces = 0; bounces < BOUNCES && count >= 2;) {
@@ -152,6 +152,7 @@ private:
                 const double reach = room(free[i], d[i]);
                 if (length * magnitude(d[i]) > reach) length = reach / magnitude(d[i]);
             }
+            if (!(length < INFINITE)) return before;
             std::int64_t left = 0;
             for (std::int64_t i = 0; i < count; ++i) {
                 const std::int64_t v = free[i];

@@ -173,8 +173,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         if self._by_pairs:
             # Samples of the first class of a pair stand in the second's row, and the reverse.
             full = np.zeros((K - 1, n))
-            pairs = np.array(np.triu_indices(K, 1))
-            first, second = np.repeat(pairs, sizes, axis=1)
+            first, second = np.repeat(self._coding.pairs, sizes, axis=1)
             full[np.where(members.signs > 0, second - 1, first), members.rows] = coef
         else:
             full = np.zeros((count, n))

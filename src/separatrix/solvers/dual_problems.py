@@ -77,8 +77,14 @@ class DualProblems(Sequence[DualProblem]):
         if isinstance(k, slice):
             return [self[number] for number in range(*k.indices(len(self)))]
         part = self.part(k)
-        arrays = (array[part] for array in (self.rows, self.signs, self.linear, self.upper, self.start))
-        return DualProblem(*arrays, separate=self.separate)
+        return DualProblem(
+            rows=self.rows[part],
+            signs=self.signs[part],
+            linear=self.linear[part],
+            upper=self.upper[part],
+            start=self.start[part],
+            separate=self.separate,
+        )
 
     def part(self, k: int) -> slice:
         """Return where the variables of a problem are."""

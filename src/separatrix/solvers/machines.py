@@ -144,17 +144,17 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
     s, u = problems.signs, problems.upper
     up, empty, full = s > 0, a <= 0, a >= u
     free = ~(empty | full)
-    part = u > 0  # a sample without weight says nothing of the level
+    counts = u > 0  # a sample without weight says nothing of the level
     if problems.separate:
         first, second = (
-            _levels(problems, gradient, free & group, full & group & part, empty & group & part)
+            _levels(problems, gradient, free & group, full & group & counts, empty & group & counts)
             for group in (up, ~up)
         )
         rho, intercept = 0.5 * (first + second), 0.5 * (second - first)
         h = gradient + s * problems.spread(intercept) - problems.spread(rho)
     else:
         # With s = −1 a variable that grows moves s a down: its bounds change places.
-        bound = ~free & part
+        bound = ~free & counts
         intercept = -_levels(problems, s * gradient, free, (full == up) & bound, (empty == up) & bound)
         rho = np.zeros(len(problems))
         h = gradient + s * problems.spread(intercept)

@@ -8,7 +8,6 @@ kernel values are computed once for all folds, and so are those of the scores.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +15,8 @@ import numpy as np
 
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, run
-from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.dual_problems import DualProblems, DualSolutions
+from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.machines import Machine, machine, machines_of
 from separatrix.solvers.small_problems import SmallProblems
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
@@ -135,14 +134,13 @@ class Folds:
         A sample whose upper bound is 0 has no part in a machine, and its gradient still tells its score.
         """
         folds, count = self.folds, len(problems)
-        variables = np.concatenate(
-            [np.tile(np.arange(b, e), folds) for b, e in itertools.pairwise(problems.offsets.tolist())]
-        )
-        without = np.tile(np.arange(folds), count)
-        sizes = np.repeat(problems.sizes, folds)
+        without, sizes = np.tile(np.arange(folds), count), np.repeat(problems.sizes, folds)
+        offsets = np.append(0, np.cumsum(sizes))
+        shift = np.repeat(problems.offsets[:-1], folds) - offsets[:-1]
+        variables = np.repeat(shift, sizes) + np.arange(offsets[-1])
         held = self.fold_of[problems.rows[variables]] == np.repeat(without, sizes)
         every = DualProblems(
-            np.append(0, np.cumsum(sizes)),
+            offsets,
             problems.rows[variables],
             problems.signs[variables],
             problems.linear[variables],
@@ -155,9 +153,12 @@ class Folds:
         rooms = [every.sums(np.where(group, every.upper, 0.0)) for group in groups]
         # The multipliers of the solution, less of those of the class that has lost less.
         start = np.where(held, 0.0, alpha[variables])
-        total = None if self.nu is None else np.minimum(0.5 * self.nu * (rooms[0] + rooms[1]), np.minimum(*rooms))
+        total, least = None, np.minimum(*rooms)
+        if self.nu is not None:
+            total = np.minimum(0.5 * self.nu * (rooms[0] + rooms[1]), least)
         every.start[:] = balanced(every, start, total)
-        solver = SmallProblems(self.matrix, every, tol=self.tol, max_steps=_MOST_STEPS)
+        most = _MOST_STEPS if self.max_steps < 0 else self.max_steps
+        solver = SmallProblems(self.matrix, every, tol=self.tol, max_steps=most)
         run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time)
         solver.settle()
         found = solver.solutions
@@ -165,7 +166,7 @@ class Folds:
         scores = every.signs * (found.gradient - every.linear) + every.spread(machines.intercept)
         if self.nu is not None:
             scores /= every.spread(np.where(machines.rho > 0, machines.rho, 1.0))
-        missing = np.minimum(*rooms) == 0
+        missing = least == 0
         if missing.any():
             # Only one class is left, and there is nothing to learn.
             constant = np.sign(rooms[0] - rooms[1])

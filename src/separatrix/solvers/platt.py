@@ -19,6 +19,8 @@ from separatrix.data.view import BLOCK_BYTES, Array
 
 #: Newton steps, and the gradient at which they end.
 _STEPS, _FLAT = 100, 1e-10
+#: Part of the value to gain below which a step is the last.
+_NEAR = 1e-12
 #: Pairwise probabilities stay so far from 0 and 1.
 _CLIP = 1e-7
 #: Part of the probability that breaks ties in favour of the decision, and keeps the order of the sigmoid.
@@ -92,7 +94,12 @@ def fit_sigmoids(
         over, under = sums(curve * scores**2) + 1e-12, sums(curve) + 1e-12
         determinant = np.maximum(over * under - mixed**2, 1e-300)
         a, b = (mixed * second - under * first) / determinant, (mixed * first - over * second) / determinant
-        fall, size, waiting = first * a + second * b, np.where(active, 1.0, 0.0), active.copy()
+        fall = first * a + second * b
+        # So near the minimum a Newton step is exact to the last digits, which the value no longer shows.
+        near = active & (-fall <= _NEAR * present)
+        A, B = np.where(near, A + a, A), np.where(near, B + b, B)
+        active &= ~near
+        size, waiting = np.where(active, 1.0, 0.0), active.copy()
         while waiting.any():
             candidate = value(A + size * a, B + size * b)
             better = waiting & (candidate < present + 1e-4 * size * fall)

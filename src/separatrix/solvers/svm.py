@@ -245,8 +245,7 @@ class SupportMachines:
 
     def _status(self) -> str:
         found = self.solutions
-        codes = np.unique(found.status[~(found.violation <= self.tol)])
-        missed = {STATUS[max(0, code)] for code in codes.tolist()}
+        missed = {STATUS[max(0, code)] for code in found.status[~(found.violation <= self.tol)].tolist()}
         for status, name in (("unbounded", "inseparable"), ("max_iter", "max_iter"), ("running", "max_iter")):
             if status in missed:
                 return name
