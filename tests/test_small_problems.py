@@ -95,7 +95,7 @@ def test_all_at_once_equals_one_by_one(coding: str, nu: float | None, kernel: ob
         assert_allclose(_objective(matrix, problem, here.alpha), value, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
 @pytest.mark.parametrize("C", [1.0, 1e4])
 def test_regression_with_a_singular_kernel_reaches_the_optimum(kernel: str, C: float) -> None:
     X, numbers = _classes(3, 15)

@@ -62,7 +62,8 @@ public:
             s.tol = p.tol;
             // From now on as much time for pairs as for all free variables together; more where those do not move.
             const double cost = move_free();
-            quota = cost > 0 ? 2 + static_cast<std::int64_t>(cost / (4.0 * static_cast<double>(variables) + 100.0)) : 2 * quota;
+            const auto steps = static_cast<std::int64_t>(cost / (4.0 * static_cast<double>(variables) + 100.0));
+            quota = cost > 0 ? 2 + steps : 2 * quota;
         }
         write(k);
     }
@@ -84,7 +85,8 @@ private:
         s.split[1] = p.copies == 2 ? s.points : sorts ? positive : variables;
         s.split[2] = variables;
         // Problems on the same samples (one against all others) follow each other.
-        const bool known = !sorts && variables == count && std::memcmp(p.rows + begin, p.rows + before, sizeof(*p.rows) * static_cast<std::size_t>(count)) == 0;
+        const bool known = !sorts && variables == count &&
+                           std::memcmp(p.rows + begin, p.rows + before, sizeof(*p.rows) * static_cast<std::size_t>(count)) == 0;
         for (std::int64_t q = 0; q < s.points && !known; ++q) {
             double* to = s.rows[q] = block.data + q * s.points;
             const double* from = p.values + p.rows[order[q]] * p.stride;
@@ -121,6 +123,7 @@ private:
         p.status[k] = s.status;
     }
 
+    bool is_free(std::int64_t v) const { return alpha[v] > 0 && alpha[v] < upper[v]; }
     int group(std::int64_t v) const { return s.separate && v >= s.split[1] ? 1 : 0; }
 
     // Moves the free variables towards their common minimum; returns about how many products that took, 0 if none moved.
@@ -128,9 +131,9 @@ private:
         std::int64_t count = 0;
         double cost = 0;
         for (std::int64_t v = 0; v < variables; ++v) {
-            if (!(alpha[v] > 0 && alpha[v] < upper[v])) continue;
+            if (!is_free(v)) continue;
             // Of two variables of a point that share a sum one is enough.
-            if (p.copies == 2 && !s.separate && v >= s.points && alpha[v - s.points] > 0 && alpha[v - s.points] < upper[v - s.points]) continue;
+            if (p.copies == 2 && !s.separate && v >= s.points && is_free(v - s.points)) continue;
             free[count++] = v;
         }
         for (int bounces = 0; bounces < BOUNCES && count >= 2;) {

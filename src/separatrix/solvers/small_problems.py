@@ -12,6 +12,7 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
+from separatrix.data.view import Array
 from separatrix.solvers._dual import NEGATIVE, Work
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
@@ -63,10 +64,10 @@ class SmallProblems:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
         p, found = self.problems, self.solutions
-        everything = np.arange(self.matrix.shape[0])
-        values = np.ascontiguousarray(self.matrix.block(everything, everything, "float64"), dtype=np.float64)
+        samples, places = self._order()
+        values = np.ascontiguousarray(self.matrix.block(samples, samples, "float64"), dtype=np.float64)
         # The loop points into these as long as it works.
-        starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, p.rows))
+        starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, places))
         signs, upper = (np.ascontiguousarray(part, dtype=np.float64) for part in (p.signs, p.upper))
         work = _hot.SmallSmo(
             values=values,
@@ -103,6 +104,19 @@ class SmallProblems:
         indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
         found.status[indefinite] = STATUS.index("nonconvex")
         yield Step(self._record(), float(found.violation.max()), "converged")
+
+    def _order(self) -> tuple[Array, Array]:
+        """Return the samples in the order in which problems name them, and the place of each variable's.
+
+        The kernel values of a problem then lie side by side: samples of a class follow each other.
+        """
+        rows, n = self.problems.rows, self.matrix.shape[0]
+        first = np.full(n, rows.size)
+        first[rows[::-1]] = np.arange(rows.size - 1, -1, -1)
+        samples = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows.size)]
+        place = np.empty(n, dtype=np.int64)
+        place[samples] = np.arange(samples.size)
+        return samples, place[rows]
 
     def settle(self) -> None:
         """Give problems that time was not enough for a gradient that belongs to their start."""
