@@ -439,6 +439,31 @@ def pair_scores(
 ) -> None: ...
 def pair_votes(scores: NDArray[Any], classes: int, to: NDArray[Any], /) -> None: ...
 
+class SmallSmo:
+    def __init__(
+        self,
+        *,
+        values: NDArray[Any],
+        starts: NDArray[Any],
+        rows: NDArray[Any],
+        signs: NDArray[Any],
+        upper: NDArray[Any],
+        alpha: NDArray[Any],
+        gradient: NDArray[Any],
+        copies: int,
+        separate: bool,
+        largest: int,
+        tol: float,
+        coarse: float,
+        most_steps: int,
+        steps: NDArray[Any],
+        violation: NDArray[Any],
+        worst_curvature: NDArray[Any],
+        status: NDArray[Any],
+    ) -> None: ...
+    def rewind(self) -> None: ...
+    def run(self, seconds: float, /) -> None: ...
+
 class RowMemory:
     def __init__(self) -> None: ...
 

@@ -10,7 +10,7 @@ class wins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +19,34 @@ from separatrix.data.view import Array
 from separatrix.solvers.votes import pair_votes
 
 NAMES = ("ovr", "ovo", "joint")
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The samples that take part in each column, one column after the other.
+
+    Attributes
+    ----------
+    rows : ndarray of intp of shape (m,)
+        Numbers of samples, those of a column class by class.
+    signs : ndarray of shape (m,)
+        Their codes: −1 or +1.
+    offsets : ndarray of intp of shape (columns + 1,)
+        Those of column k are ``offsets[k] … offsets[k + 1] − 1``.
+    """
+
+    rows: Array
+    signs: Array
+    offsets: Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, column: int) -> tuple[Array, Array]:
+        if not 0 <= column < len(self):
+            raise IndexError(column)
+        part = slice(int(self.offsets[column]), int(self.offsets[column + 1]))
+        return self.rows[part], self.signs[part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +106,7 @@ class Coding:
         """Whether the columns are learnt together."""
         return self.name == "joint"
 
-    def members(self, numbers: Array, kept: Array | None = None) -> list[tuple[Array, Array]]:
+    def members(self, numbers: Array, kept: Array | None = None) -> Members:
         """Return for each column the samples that take part, class by class, and their codes.
 
         Parameters
@@ -91,14 +119,26 @@ class Coding:
         order = np.argsort(numbers, kind="stable")
         if kept is not None:
             order = order[kept[order]]
-        ends = np.bincount(numbers[order], minlength=self.n_classes).cumsum().tolist()
-        rows = [order[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-        found = []
-        for column in self.codes.T.tolist():
-            parts = [(rows[k], float(code)) for k, code in enumerate(column) if code]
-            signs = np.concatenate([np.full(part.size, code) for part, code in parts])
-            found.append((np.concatenate([part for part, _ in parts]), signs))
-        return found
+        sizes = np.bincount(numbers[order], minlength=self.n_classes)
+        columns, classes, codes = self._takers
+        counts = sizes[classes]
+        places = np.cumsum(counts) - counts  # of the first sample of a class within all columns
+        total = int(counts.sum())
+        begins = np.cumsum(sizes) - sizes
+        rows = order[np.repeat(begins[classes] - places, counts) + np.arange(total)]
+        offsets = np.append(places[np.searchsorted(columns, np.arange(self.columns))], total)
+        return Members(rows, np.repeat(codes, counts), offsets)
+
+    @cached_property
+    def pairs(self) -> Array:
+        """First and second classes of all pairs, in the order of one-vs-one columns."""
+        return np.array(np.triu_indices(self.n_classes, 1))
+
+    @cached_property
+    def _takers(self) -> tuple[Array, Array, Array]:
+        """Return which classes take part in which columns, column by column, and their codes."""
+        columns, classes = np.nonzero(self.codes.T)
+        return columns, classes, self.codes[classes, columns].astype(np.float64)
 
     def decision(self, scores: Array) -> Array:
         """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""

@@ -24,13 +24,7 @@ namespace {
 template <class T>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
-const SmallLogitSet& kernel_set() {
-#if defined(SEPARATRIX_X86_SETS)
-    if (std::strcmp(chosen_kernels().name, "v4") == 0) return v4::small_logit_set();
-    if (std::strcmp(chosen_kernels().name, "v3") == 0) return v3::small_logit_set();
-#endif
-    return baseline::small_logit_set();
-}
+const SmallLogitSet& kernel_set() { return SEPARATRIX_CHOSEN(small_logit_set); }
 
 // The state, the samples that it points into, and what Python need not see.
 struct Owner {

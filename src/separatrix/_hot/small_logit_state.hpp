@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tables.hpp"
+
 namespace separatrix {
 
 // One binary column, or all columns of a softmax. Samples stand column by column, `stride` apart; those beyond the
@@ -29,8 +31,6 @@ struct SmallLogitSet {
     void (*evaluate)(SmallLogitState&, const double* coef, const double* intercept);
 };
 
-namespace baseline { const SmallLogitSet& small_logit_set(); }
-namespace v3 { const SmallLogitSet& small_logit_set(); }
-namespace v4 { const SmallLogitSet& small_logit_set(); }
+SEPARATRIX_TABLE(SmallLogitSet, small_logit_set)
 
 }  // namespace separatrix

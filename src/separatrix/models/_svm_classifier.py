@@ -23,15 +23,15 @@ from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
-from separatrix.multiclass import NAMES, Coding
+from separatrix.multiclass import NAMES, Coding, Members
 from separatrix.solvers._judge import own_and_rival
+from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.machines import Machines
 from separatrix.solvers.out_of_fold import Folds, deal
-from separatrix.solvers.platt import agree, couple, fit_sigmoid, normalised, sigmoids
-from separatrix.solvers.smo import DualProblem
-from separatrix.solvers.svm import Machine
+from separatrix.solvers.platt import agree, couple, fit_sigmoids, normalised, sigmoids
 from separatrix.solvers.votes import pair_scores
 
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
@@ -72,12 +72,12 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
     loo_bound_: float
 
     @abstractmethod
-    def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
-        """Return one binary problem; the weights are those of its samples."""
+    def _problems(self, members: Members, weights: Array | None) -> DualProblems:
+        """Return the binary problems; the weights are those of all samples."""
 
-    def _scale(self, machine: Machine) -> float:
-        """Return what a machine's coefficients are divided by."""
-        return 1.0
+    def _scales(self, machines: Machines) -> Array:
+        """Return what the machines' coefficients are divided by."""
+        return np.ones(len(machines))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -113,9 +113,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         kept = None if weights is None else weights > 0
         self._count = X.shape[0] if kept is None else int(kept.sum())
         members = self._coding.members(numbers, kept)
-        problems = [
-            self._problem(rows, signs, None if weights is None else weights[rows]) for rows, signs in members
-        ]
+        problems = self._problems(members, weights)
 
         def keep(model: KernelClassifier, solver: Solver) -> None:
             if isinstance(solver, JointMachine):
@@ -165,26 +163,26 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Whether there is one machine for each of several pairs of classes."""
         return self.multiclass_ == "ovo" and len(self.classes_) > 2
 
-    def _keep_machines(self, samples: Any, numbers: Array, members: Any, solver: Solver) -> None:
+    def _keep_machines(self, samples: Any, numbers: Array, members: Members, solver: Solver) -> None:
         """Lay the machines' coefficients out as scikit-learn does, support vectors class by class."""
-        machines = solver.machines
-        scales = [self._scale(machine) for machine in machines]
-        intercept = np.array([m.intercept / scale for m, scale in zip(machines, scales, strict=True)])
+        machines = Machines.of(solver.machines)
+        scales, count = self._scales(machines), len(machines)
+        sizes = np.diff(members.offsets)
+        coef = machines.coef / np.repeat(scales, sizes)
         n, K = numbers.shape[0], len(self.classes_)
-        full = np.zeros((K - 1 if self._by_pairs else len(machines), n))
-        pairs = combinations(range(K), 2) if self._by_pairs else ((row, row) for row in range(len(machines)))
-        for (i, j), (rows, signs), machine, scale in zip(pairs, members, machines, scales, strict=True):
-            coef = machine.coef if scale == 1.0 else machine.coef / scale
-            if self._by_pairs:
-                first = int(np.count_nonzero(signs > 0))  # the samples of the first class come first
-                full[j - 1, rows[:first]] = coef[:first]
-                full[i, rows[first:]] = coef[first:]
-            else:
-                full[i, rows] = coef
-        self._keep_rows(samples, numbers, full, intercept)
-        norms = [sqrt(max(m.square, 0.0)) / scale for m, scale in zip(machines, scales, strict=True)]
-        self.margin_width_ = np.array([2.0 / norm if norm > 0 else np.inf for norm in norms])
-        self.n_iter_ = np.array([solution.steps for solution in solver.solutions], dtype=np.int32)
+        if self._by_pairs:
+            # Samples of the first class of a pair stand in the second's row, and the reverse.
+            full = np.zeros((K - 1, n))
+            first, second = np.repeat(self._coding.pairs, sizes, axis=1)
+            full[np.where(members.signs > 0, second - 1, first), members.rows] = coef
+        else:
+            full = np.zeros((count, n))
+            full[np.repeat(np.arange(count), sizes), members.rows] = coef
+        self._keep_rows(samples, numbers, full, machines.intercept / scales)
+        self.margin_width_ = np.full(count, np.inf)
+        norms = np.sqrt(np.maximum(machines.square, 0.0)) / scales
+        np.divide(2.0, norms, out=self.margin_width_, where=norms > 0)
+        self.n_iter_ = solver.iterations.astype(np.int32)
 
     def _keep_joint(self, samples: Any, numbers: Array, solver: JointMachine) -> None:
         """Keep one row of coefficients per class (for two classes their difference), and no intercepts."""
@@ -347,7 +345,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             upper = solver.solver.cost
             columns = joint_fold_scores(matrix, numbers, upper, fold_of, tol=tol, max_time=left)
             columns = columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
-            scores = [columns[p.rows, column] for column, p in enumerate(problems)]
+            scores = columns[problems.rows, problems.owner]
         else:
             folds = Folds(
                 matrix,
@@ -358,11 +356,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
                 nu=getattr(self, "nu", None),
             )
             scores = folds.scores(problems, solver.solutions)
-        fits = [
-            fit_sigmoid(f, p.signs > 0, None if weights is None else weights[p.rows])
-            for f, p in zip(scores, problems, strict=True)
-        ]
-        A, B = np.array(fits).T
+        counts = None if weights is None else weights[problems.rows]
+        A, B = fit_sigmoids(scores, problems.signs > 0, problems.offsets, counts)
         # scikit-learn's sigmoid of two classes is that of the first.
         self._probA, self._probB = A, -B if len(self.classes_) == 2 else B
 

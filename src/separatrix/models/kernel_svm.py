@@ -197,7 +197,7 @@ class KernelSVM(IterativeEstimator):
             outcome,
             tol=float(self.tol),
             samples=count,
-            iterations=sum(solution.steps for solution in solver.solutions),
+            iterations=int(solver.iterations.sum()),
             advice=advice,
             separable=separable,
             verdict=verdict,

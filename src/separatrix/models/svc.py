@@ -12,11 +12,14 @@ from sklearn.utils._param_validation import Interval
 from separatrix.data.view import Array
 from separatrix.models._svm_classifier import KernelClassifier
 from separatrix.models.kernel_svm import Solver
+from separatrix.multiclass import Members
+from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import Machines
 from separatrix.solvers.smo import DualProblem
-from separatrix.solvers.svm import Machine, classification, nu_classification
+from separatrix.solvers.svm import classification, nu_classification
 
 
 class SVC(KernelClassifier):
@@ -180,9 +183,10 @@ class SVC(KernelClassifier):
         upper = np.full(numbers.size, float(self.C)) if weights is None else self.C * weights
         return lambda matrix: JointMachine(matrix, numbers, upper, tol=float(self.tol))
 
-    def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
-        upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights
-        return classification(rows, signs, upper)
+    def _problems(self, members: Members, weights: Array | None) -> DualProblems:
+        rows = members.rows
+        upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights[rows]
+        return classification(members.offsets, rows, members.signs, upper)
 
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
         if np.isfinite(self.C):
@@ -279,15 +283,16 @@ class NuSVC(KernelClassifier):
             "multiclass='joint' has no nu: choose SVC(multiclass='joint'), or multiclass='ovo' or 'ovr'."
         )
 
-    def _problem(self, rows: Array, signs: Array, weights: Array | None) -> DualProblem:
-        upper = np.ones(rows.size) if weights is None else weights
-        return nu_classification(rows, signs, upper, float(self.nu))
+    def _problems(self, members: Members, weights: Array | None) -> DualProblems:
+        rows = members.rows
+        upper = np.ones(rows.size) if weights is None else weights[rows]
+        return nu_classification(members.offsets, rows, members.signs, upper, float(self.nu))
 
-    def _scale(self, machine: Machine) -> float:
-        return machine.rho if machine.rho > 0 and not machine.vanishes else 1.0
+    def _scales(self, machines: Machines) -> Array:
+        return np.where((machines.rho > 0) & ~machines.vanishes, machines.rho, 1.0)
 
     def _without_margin(self, solver: Solver) -> str:
-        if not any(machine.vanishes for machine in solver.machines):
+        if not Machines.of(solver.machines).vanishes.any():
             return ""
         return (
             f"nu={self.nu:g} leaves no margin: with so few margin errors allowed, the best weights are 0. "

@@ -14,8 +14,9 @@ from sklearn.utils.validation import column_or_1d
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.solvers.machines import Machine
 from separatrix.solvers.smo import DualProblem
-from separatrix.solvers.svm import Machine, nu_regression, regression
+from separatrix.solvers.svm import nu_regression, regression
 
 
 class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]

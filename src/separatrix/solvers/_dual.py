@@ -12,7 +12,7 @@ from separatrix.data.view import Array
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Curvature of a pair, relative to its kernel values, that only an indefinite kernel has.
-_NEGATIVE = 1e-5
+NEGATIVE = 1e-5
 #: Squared margin, relative to the kernel values, below which classes count as not separable.
 _NO_MARGIN = 1e-12
 _STATUS = ("running", "converged", "max_iter", "unbounded")
@@ -260,7 +260,7 @@ class Work:
 
     def finish(self, status: str) -> None:
         """Say how the problem ended."""
-        indefinite = status == "converged" and self.worst_curvature < -_NEGATIVE
+        indefinite = status == "converged" and self.worst_curvature < -NEGATIVE
         self.solution.status = "nonconvex" if indefinite else status
 
     def hopeless(self) -> bool:

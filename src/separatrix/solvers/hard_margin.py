@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.view import Array
 from separatrix.kernels import Linear
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.hulls import LinearRows, NearestPoints, Similarities
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import Machines, kkt_violation, machine
 from separatrix.solvers.smo import DualProblem, DualSolution
-from separatrix.solvers.svm import Machine, kkt_violation, machine
 
 
 class HardMargins:
@@ -37,7 +38,7 @@ class HardMargins:
     solutions : list of DualSolution
         ``α`` and its gradient; status "unbounded" where the classes are not separable: the weights of the
         coinciding points then stand in for ``α``.
-    machines : list of Machine
+    machines : Machines
         What the solutions mean.
     distances : list of float
         Distance of the hulls found, 0 up to rounding where they meet.
@@ -95,10 +96,15 @@ class HardMargins:
         return found
 
     @property
-    def machines(self) -> list[Machine]:
+    def machines(self) -> Machines:
         """Return what the present solutions mean."""
         pairs = zip(self.problems, self.solutions, strict=True)
-        return [machine(p, solution, self.matrix.diag) for p, solution in pairs]
+        return Machines.of([machine(p, solution, self.matrix.diag) for p, solution in pairs])
+
+    @property
+    def iterations(self) -> Array:
+        """Return the rounds of each search."""
+        return np.array(self.rounds)
 
     @property
     def distances(self) -> list[float]:

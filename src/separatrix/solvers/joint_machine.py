@@ -10,8 +10,8 @@ from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, Control, Step, run
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import Machine
 from separatrix.solvers.smo import DualSolution
-from separatrix.solvers.svm import Machine
 
 
 class JointMachine:
@@ -68,6 +68,11 @@ class JointMachine:
         apart = np.where(np.isfinite(least), h.max(axis=1) - least, 0.0)
         violation = float(apart.max(initial=0.0))
         return [DualSolution(mu, h, violation=violation, steps=self.rounds, status=self.status)]
+
+    @property
+    def iterations(self) -> Array:
+        """Return the rounds of the one problem."""
+        return np.array([self.rounds])
 
     @property
     def machines(self) -> list[Machine]:

@@ -15,10 +15,14 @@ import numpy as np
 
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Below, run
+from separatrix.solvers.dual_problems import DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import Machine, machine, machines_of
+from separatrix.solvers.small_problems import SmallProblems
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
-from separatrix.solvers.svm import Machine, machine
 
+#: Steps of one small problem, should it be a hard one.
+_MOST_STEPS = 100_000
 #: Samples so far beyond the margin, in units of its half-width, are left out of the folds' problems.
 _NEAR = 0.25
 
@@ -44,6 +48,34 @@ def _summing_to(a: Array, upper: Array, total: float) -> Array:
         if space > 0:
             a = a + room * min(1.0, missing / space)
     return a
+
+
+def balanced(problems: DualProblems, a: Array, totals: Array | None) -> Array:
+    """Return nearby multipliers within their bounds, of the same sum over either sign in each problem.
+
+    Parameters
+    ----------
+    problems : DualProblems
+        The problems.
+    a : ndarray of shape (variables,)
+        Multipliers within their bounds.
+    totals : ndarray of shape (problems,) or None
+        The sums; None takes the smaller one of either sign.
+    """
+    positive = problems.signs > 0
+    groups = (positive, ~positive)
+    sums = [problems.sums(np.where(group, a, 0.0)) for group in groups]
+    wanted = np.minimum(*sums) if totals is None else totals
+    found = np.zeros(a.size)
+    for group, present in zip(groups, sums, strict=True):
+        less = np.minimum(1.0, wanted / np.where(present > 0, present, 1.0))
+        part = np.where(group, a * problems.spread(less), 0.0)
+        # What is missing is shared among the rooms that are left.
+        room = np.where(group, problems.upper - part, 0.0)
+        missing, space = wanted - problems.sums(part), problems.sums(room)
+        share = np.clip(missing / np.where(space > 0, space, 1.0), 0.0, 1.0)
+        found += part + room * problems.spread(share)
+    return np.minimum(found, problems.upper)
 
 
 @dataclass
@@ -88,11 +120,60 @@ class Folds:
         self.max_steps, self.max_time = max_steps, max_time
         self.folds = int(fold_of.max(initial=-1)) + 1
 
-    def scores(self, problems: Sequence[DualProblem], solutions: Sequence[DualSolution]) -> list[Array]:
-        """Return for each problem the scores of its variables by machines learnt without their fold."""
+    def scores(self, problems: DualProblems, solutions: DualSolutions | Sequence[DualSolution]) -> Array:
+        """Return the scores of all problems' variables by machines learnt without their fold."""
+        if isinstance(solutions, DualSolutions) and SmallProblems.suits(self.matrix, problems):
+            return self._together(problems, solutions.alpha)
         every = [self._pieces(p, s) for p, s in zip(problems, solutions, strict=True)]
         self._solve(every)
-        return [self._assemble(problem, piece) for problem, piece in zip(problems, every, strict=True)]
+        return np.concatenate([self._assemble(p, piece) for p, piece in zip(problems, every, strict=True)])
+
+    def _together(self, problems: DualProblems, alpha: Array) -> Array:
+        """Return the scores where problems are small: of all problems and folds at once.
+
+        A sample whose upper bound is 0 has no part in a machine, and its gradient still tells its score.
+        """
+        folds, count = self.folds, len(problems)
+        without, sizes = np.tile(np.arange(folds), count), np.repeat(problems.sizes, folds)
+        offsets = np.append(0, np.cumsum(sizes))
+        shift = np.repeat(problems.offsets[:-1], folds) - offsets[:-1]
+        variables = np.repeat(shift, sizes) + np.arange(offsets[-1])
+        held = self.fold_of[problems.rows[variables]] == np.repeat(without, sizes)
+        every = DualProblems(
+            offsets,
+            problems.rows[variables],
+            problems.signs[variables],
+            problems.linear[variables],
+            np.where(held, 0.0, problems.upper[variables]),
+            np.zeros(variables.size),
+            separate=problems.separate,
+        )
+        positive = every.signs > 0
+        groups = (positive, ~positive)
+        rooms = [every.sums(np.where(group, every.upper, 0.0)) for group in groups]
+        # The multipliers of the solution, less of those of the class that has lost less.
+        start = np.where(held, 0.0, alpha[variables])
+        total, least = None, np.minimum(*rooms)
+        if self.nu is not None:
+            total = np.minimum(0.5 * self.nu * (rooms[0] + rooms[1]), least)
+        every.start[:] = balanced(every, start, total)
+        most = _MOST_STEPS if self.max_steps < 0 else self.max_steps
+        solver = SmallProblems(self.matrix, every, tol=self.tol, max_steps=most)
+        run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time)
+        solver.settle()
+        found = solver.solutions
+        machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix.diag)
+        scores = every.signs * (found.gradient - every.linear) + every.spread(machines.intercept)
+        if self.nu is not None:
+            scores /= every.spread(np.where(machines.rho > 0, machines.rho, 1.0))
+        missing = least == 0
+        if missing.any():
+            # Only one class is left, and there is nothing to learn.
+            constant = np.sign(rooms[0] - rooms[1])
+            scores = np.where(every.spread(missing), every.spread(constant), scores)
+        out = np.empty(problems.rows.size)
+        out[variables[held]] = scores[held]
+        return out
 
     def _pieces(self, problem: DualProblem, solution: DualSolution) -> _Pieces:
         found = machine(problem, solution, self.matrix.diag)

@@ -19,6 +19,8 @@ from separatrix.data.view import BLOCK_BYTES, Array
 
 #: Newton steps, and the gradient at which they end.
 _STEPS, _FLAT = 100, 1e-10
+#: Part of the value to gain below which a step is the last.
+_NEAR = 1e-12
 #: Pairwise probabilities stay so far from 0 and 1.
 _CLIP = 1e-7
 #: Part of the probability that breaks ties in favour of the decision, and keeps the order of the sigmoid.
@@ -47,34 +49,67 @@ def fit_sigmoid(scores: Array, positive: Array, weights: Array | None = None) ->
     >>> A < 0 and abs(B) < 1e-9
     True
     """
+    A, B = fit_sigmoids(scores, positive, np.array([0, scores.size]), weights)
+    return float(A[0]), float(B[0])
+
+
+def fit_sigmoids(
+    scores: Array, positive: Array, offsets: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
+    """Return ``A`` and ``B`` of several machines, all by Newton's method at the same time.
+
+    Parameters
+    ----------
+    scores, positive, weights : ndarray of shape (m,)
+        As in :func:`fit_sigmoid`, one machine after the other.
+    offsets : ndarray of int of shape (machines + 1,)
+        The samples of machine k are ``offsets[k] … offsets[k + 1] − 1``.
+    """
     s = np.ones(scores.shape) if weights is None else weights
-    more, less = float(s[positive].sum()), float(s[~positive].sum())
-    targets = np.where(positive, (more + 1) / (more + 2), 1 / (less + 2))
-    A, B = 0.0, float(np.log((less + 1) / (more + 1)))
+    sizes = np.diff(offsets)
 
-    def value(a: float, b: float) -> float:
-        z = a * scores + b
-        return float(s @ (np.logaddexp(0.0, z) - (1 - targets) * z))
+    def sums(values: Array) -> Array:
+        return np.asarray(np.add.reduceat(values, offsets[:-1]))
 
-    present = value(A, B)
+    def spread(values: Array) -> Array:
+        return np.repeat(values, sizes)
+
+    more, less = sums(s * positive), sums(s * ~positive)
+    targets = np.where(positive, spread((more + 1) / (more + 2)), spread(1 / (less + 2)))
+    A, B = np.zeros(sizes.size), np.log((less + 1) / (more + 1))
+
+    def value(a: Array, b: Array) -> Array:
+        z = spread(a) * scores + spread(b)
+        return sums(s * (np.logaddexp(0.0, z) - (1 - targets) * z))
+
+    present, active = value(A, B), np.ones(sizes.size, dtype=bool)
     for _ in range(_STEPS):
-        z = A * scores + B
-        p = np.exp(-np.logaddexp(0.0, z))
+        p = np.exp(-np.logaddexp(0.0, spread(A) * scores + spread(B)))
         slope, curve = s * (targets - p), s * p * (1 - p)
-        g = np.array([float(slope @ scores), float(slope.sum())])
-        if np.abs(g).max() <= _FLAT * max(1.0, more + less):
+        first, second = sums(slope * scores), sums(slope)
+        active &= np.maximum(np.abs(first), np.abs(second)) > _FLAT * np.maximum(1.0, more + less)
+        if not active.any():
             break
-        mixed = float(curve @ scores)
-        H = np.array([[float(curve @ scores**2) + 1e-12, mixed], [mixed, float(curve.sum()) + 1e-12]])
-        step, size = np.linalg.solve(H, -g), 1.0
-        while size > 1e-10:
-            candidate = value(A + size * step[0], B + size * step[1])
-            if candidate < present + 1e-4 * size * float(g @ step):
-                A, B, present = A + size * float(step[0]), B + size * float(step[1]), candidate
-                break
-            size /= 2
-        else:
-            break
+        mixed = sums(curve * scores)
+        over, under = sums(curve * scores**2) + 1e-12, sums(curve) + 1e-12
+        determinant = np.maximum(over * under - mixed**2, 1e-300)
+        a, b = (mixed * second - under * first) / determinant, (mixed * first - over * second) / determinant
+        fall = first * a + second * b
+        # So near the minimum a Newton step is exact to the last digits, which the value no longer shows.
+        near = active & (-fall <= _NEAR * present)
+        A, B = np.where(near, A + a, A), np.where(near, B + b, B)
+        active &= ~near
+        size, waiting = np.where(active, 1.0, 0.0), active.copy()
+        while waiting.any():
+            candidate = value(A + size * a, B + size * b)
+            better = waiting & (candidate < present + 1e-4 * size * fall)
+            A, B = np.where(better, A + size * a, A), np.where(better, B + size * b, B)
+            present = np.where(better, candidate, present)
+            waiting &= ~better
+            size = np.where(waiting, size / 2, 0.0)
+            tired = waiting & (size <= 1e-10)
+            active &= ~tired
+            waiting &= ~tired
     return A, B
 
 

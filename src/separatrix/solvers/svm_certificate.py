@@ -9,7 +9,7 @@ import numpy as np
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.solvers._loop import Outcome
-from separatrix.solvers.svm import Machine
+from separatrix.solvers.machines import Machine, Machines
 
 #: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and
 #: of the distance from 0 to the width.
@@ -48,17 +48,17 @@ def certify(
     verdict : str
         Words that explain a status of "inseparable".
     """
-    violation = max((m.violation for m in machines), default=0.0)
-    primal, dual = (float(sum(getattr(m, name) for m in machines)) for name in ("primal", "dual"))
+    every = Machines.of(machines)
+    violation, primal, dual = float(every.violation.max()), float(every.primal.sum()), float(every.dual.sum())
     proven = outcome.status not in ("nonconvex", "inseparable") and np.isfinite(primal)
-    gap = max(0.0, float(sum(m.gap for m in machines))) if proven else None
+    gap = max(0.0, float(every.gap.sum())) if proven else None
     relative = None
     if gap is not None:
         size = max(abs(primal), abs(dual))
         relative = gap / size if size > 0 else 0.0
     return Certificate(
         status=outcome.status,
-        message=verdict or _explain(machines, outcome, tol, violation, relative, advice),
+        message=verdict or _explain(every, outcome, tol, violation, relative, advice),
         iterations=iterations,
         seconds=outcome.seconds,
         primal=primal if np.isfinite(primal) else None,
@@ -72,7 +72,7 @@ def certify(
 
 
 def _explain(
-    machines: Sequence[Machine],
+    machines: Machines,
     outcome: Outcome,
     tol: float,
     violation: float,
@@ -85,12 +85,12 @@ def _explain(
             f"conditions hold within {violation:.2g}; separatrix.mercer(kernel, X) shows more)"
         )
     within = ""
-    if any(m.vanishes for m in machines) and outcome.status == "converged":
+    if machines.vanishes.any() and outcome.status == "converged":
         return f"the best weights are 0, up to rounding (KKT violation {violation:.2g})"
     if relative is not None:
         within = f"within {relative:.2g} of the minimum (duality gap)"
         if len(machines) > 1:
-            worst = max(m.relative_gap for m in machines)
+            worst = float(machines.relative_gap.max())
             within += f", the worst of {len(machines)} problems within {worst:.2g}"
     if outcome.status == "converged":
         return within or f"its conditions hold within {violation:.2g}"

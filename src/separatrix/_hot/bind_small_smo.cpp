@@ -1,0 +1,75 @@
+// Binds the loop over small dual problems to Python, which has checked every argument before.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "bindings.hpp"
+#include "kernels.hpp"
+#include "small_smo_state.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace separatrix;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+SolveSmall chosen() {
+    return SEPARATRIX_CHOSEN(solve_small);
+}
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The problems, and which is the next one for whoever asks.
+struct SmallSmoRun {
+    SmallProblems problems;
+    std::atomic<std::int64_t> place{0};
+
+    explicit SmallSmoRun(const SmallProblems& given) : problems(given) {}
+
+    static std::int64_t next(void* owner) {
+        auto& self = *static_cast<SmallSmoRun*>(owner);
+        for (;;) {
+            const std::int64_t k = self.place.fetch_add(1);
+            if (k >= self.problems.count) return -1;
+            if (self.problems.status[k] <= 0) return k;
+        }
+    }
+};
+
+}  // namespace
+
+void separatrix::bind_small_smo(nb::module_& m) {
+    nb::class_<SmallSmoRun> run(m, "SmallSmo");
+    run.def(
+        "__init__",
+        [](SmallSmoRun* self, const Matrix& values, const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows,
+           const Array<const double>& signs, const Array<const double>& upper, const Array<double>& alpha,
+           const Array<double>& gradient, std::int64_t copies, bool separate, std::int64_t largest, double tol, double coarse,
+           std::int64_t most_steps, const Array<std::int64_t>& steps, const Array<double>& violation,
+           const Array<double>& worst_curvature, const Array<std::int32_t>& status) {
+            new (self) SmallSmoRun(SmallProblems{
+                static_cast<std::int64_t>(starts.shape(0)) - 1, largest, copies, separate, starts.data(), rows.data(),
+                signs.data(), upper.data(), values.data(), static_cast<std::int64_t>(values.shape(1)), alpha.data(),
+                gradient.data(), tol, coarse, most_steps, steps.data(), violation.data(), worst_curvature.data(),
+                status.data()});
+        },
+        nb::kw_only(), "values"_a, "starts"_a, "rows"_a, "signs"_a, "upper"_a, "alpha"_a, "gradient"_a, "copies"_a,
+        "separate"_a, "largest"_a, "tol"_a, "coarse"_a, "most_steps"_a, "steps"_a, "violation"_a, "worst_curvature"_a,
+        "status"_a);
+    // Begins again with the first problem that is not solved; no thread may be at work.
+    run.def("rewind", [](SmallSmoRun& self) { self.place = 0; });
+    // Works for some seconds at most; several threads may share the problems.
+    run.def("run", [](SmallSmoRun& self, double seconds) {
+        nb::gil_scoped_release release;
+        chosen()(self.problems, SmallSmoRun::next, &self, seconds_now() + seconds, seconds_now);
+    });
+}

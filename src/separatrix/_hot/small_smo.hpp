@@ -1,0 +1,291 @@
+// Many small dual problems that share one kernel matrix, solved by the steps of smo.hpp: what Python spends on one
+// problem is more than all steps of a small one cost.
+//
+// Steps of pairs converge slowly in the end. From a coarse tolerance on, and whenever they take long, the free
+// variables move together: with β = s a, the step solves K d = b 1 − E, 1'd = 0 on them, and stops at the first bound
+// that it meets; what meets it stays there, and the others go on. Where K is singular on them, there is a direction
+// without curvature, and they follow it to a bound first.
+#pragma once
+
+#include <cstring>
+
+#include "small_smo_state.hpp"
+#include "smo.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+class SmallSmo {
+    // Of a pivot, relative to the diagonal, below which a column depends on those before.
+    static constexpr double DEPENDENT = 1e-11;
+    // Bounds that one move of the free variables may meet.
+    static constexpr int BOUNCES = 12;
+
+    const SmallProblems& p;
+    const std::int64_t most;
+    SmoState<double> s{};
+    Scratch<double> numbers, block, factor;
+    Scratch<double*> pointers;
+    Scratch<std::int64_t> integers;
+    double *const signs, *const upper, *const diag, *const alpha, *const E, *const scale, *const solved;
+    std::int64_t *const used, *const order, *const free;
+    std::int64_t begin = 0, variables = 0;
+    double curvature = 0;  // of the direction, where it has next to none
+
+public:
+    explicit SmallSmo(const SmallProblems& problems)
+        : p(problems), most(problems.largest), numbers(14 * most), block(most * most), factor(most * most), pointers(most),
+          integers(3 * most), signs(numbers.data), upper(signs + most), diag(upper + most), alpha(diag + most),
+          E(alpha + most), scale(E + most), solved(scale + most), used(integers.data), order(used + most),
+          free(order + most) {
+        double* rest = solved + 3 * most;
+        s.F = rest, s.up = rest + most, s.low = rest + 2 * most;
+        s.signs = signs, s.upper = upper, s.diag = s.diagonal = diag, s.alpha = alpha, s.E = E;
+        s.rows = pointers.data, s.used = used;
+    }
+
+    void solve(std::int64_t k, double deadline, double (*seconds)()) {
+        read(k);
+        s.steps = p.steps[k];
+        s.worst_curvature = p.worst_curvature[k];
+        s.violation = INFINITE;
+        s.tol = s.steps || p.tol > p.coarse ? p.tol : p.coarse;
+        std::int64_t quota = 100 + 4 * s.points;
+        for (;;) {
+            s.most_steps = s.steps + quota < p.most_steps || p.most_steps < 0 ? s.steps + quota : p.most_steps;
+            s.status = 0;
+            s.loaded = false;
+            run_smo(s, deadline, seconds);
+            if (s.status == 0 || s.status == 3 || (s.status == 1 && s.tol <= p.tol)) break;
+            if (s.status == 2 && p.most_steps >= 0 && s.steps >= p.most_steps) break;
+            s.tol = p.tol;
+            // From now on as much time for pairs as for all free variables together; more where those do not move.
+            const double cost = move_free();
+            const auto steps = static_cast<std::int64_t>(cost / (4.0 * static_cast<double>(variables) + 100.0));
+            quota = cost > 0 ? 2 + steps : 2 * quota;
+        }
+        write(k);
+    }
+
+private:
+    void read(std::int64_t k) {
+        const std::int64_t before = begin, count = variables;
+        begin = p.starts[k];
+        variables = p.starts[k + 1] - begin;
+        s.points = variables / p.copies;
+        s.copies = p.copies;
+        s.separate = p.separate;
+        const bool sorts = p.separate && p.copies == 1;
+        std::int64_t positive = 0;
+        for (std::int64_t v = 0; v < variables; ++v) positive += p.signs[begin + v] > 0;
+        std::int64_t at[2] = {0, positive};
+        for (std::int64_t v = 0; v < variables; ++v) order[sorts ? at[p.signs[begin + v] > 0 ? 0 : 1]++ : v] = begin + v;
+        s.split[0] = 0;
+        s.split[1] = p.copies == 2 ? s.points : sorts ? positive : variables;
+        s.split[2] = variables;
+        // Problems on the same samples (one against all others) follow each other.
+        const bool known = !sorts && variables == count &&
+                           std::memcmp(p.rows + begin, p.rows + before, sizeof(*p.rows) * static_cast<std::size_t>(count)) == 0;
+        for (std::int64_t q = 0; q < s.points && !known; ++q) {
+            double* to = s.rows[q] = block.data + q * s.points;
+            const double* from = p.values + p.rows[order[q]] * p.stride;
+            for (std::int64_t c = 0; c < s.points; ++c) to[c] = from[p.rows[order[c]]];
+            diag[q] = to[q];
+        }
+        const bool fresh = p.status[k] < 0;
+        for (std::int64_t v = 0; v < variables; ++v) {
+            signs[v] = p.signs[order[v]];
+            upper[v] = p.upper[order[v]];
+            alpha[v] = p.alpha[order[v]];
+            E[v] = signs[v] * p.gradient[order[v]];
+        }
+        if (fresh)
+            for (std::int64_t v = 0; v < variables; ++v)
+                if (alpha[v] != 0) add(v % s.points, signs[v] * alpha[v]);
+    }
+
+    // E changes with β of a point.
+    void add(std::int64_t point, double change) {
+        const double* row = s.rows[point];
+        for (std::int64_t c = 0; c < p.copies; ++c)
+            for (std::int64_t q = 0; q < s.points; ++q) E[c * s.points + q] += change * row[q];
+    }
+
+    void write(std::int64_t k) {
+        for (std::int64_t v = 0; v < variables; ++v) {
+            p.alpha[order[v]] = alpha[v];
+            p.gradient[order[v]] = signs[v] * E[v];
+        }
+        p.steps[k] = s.steps;
+        p.violation[k] = s.violation;
+        p.worst_curvature[k] = s.worst_curvature;
+        p.status[k] = s.status;
+    }
+
+    bool is_free(std::int64_t v) const { return alpha[v] > 0 && alpha[v] < upper[v]; }
+    int group(std::int64_t v) const { return s.separate && v >= s.split[1] ? 1 : 0; }
+
+    // Moves the free variables towards their common minimum; returns about how many products that took, 0 if none moved.
+    double move_free() {
+        std::int64_t count = 0;
+        double cost = 0;
+        for (std::int64_t v = 0; v < variables; ++v) {
+            if (!is_free(v)) continue;
+            // Of two variables of a point that share a sum one is enough.
+            if (p.copies == 2 && !s.separate && v >= s.points && is_free(v - s.points)) continue;
+            free[count++] = v;
+        }
+        for (int bounces = 0; bounces < BOUNCES && count >= 2;) {
+            const auto f = static_cast<double>(count), before = cost;
+            const std::int64_t independent = direction(count);
+            cost += f * f * f / 6 + f * (f + static_cast<double>(variables));
+            if (!independent) return before;
+            double *d = solved, slope = 0, length = 1;
+            for (std::int64_t i = 0; i < count; ++i) slope += d[i] * E[free[i]];
+            if (independent < count) {
+                if (slope > 0)
+                    for (std::int64_t i = 0; i < count; ++i) d[i] = -d[i];
+                length = curvature > 0 ? magnitude(slope) / curvature : INFINITE;
+            } else {
+                if (!(slope < 0)) return before;
+                ++bounces;
+            }
+            for (std::int64_t i = 0; i < count; ++i) {
+                const double reach = room(free[i], d[i]);
+                if (length * magnitude(d[i]) > reach) length = reach / magnitude(d[i]);
+            }
+            if (!(length < INFINITE)) return before;
+            std::int64_t left = 0;
+            for (std::int64_t i = 0; i < count; ++i) {
+                const std::int64_t v = free[i];
+                const double step = length * d[i], reach = room(v, d[i]);
+                const bool meets = step != 0 && magnitude(step) >= reach * (1 - 1e-14);
+                const bool grows = (step > 0) == (signs[v] > 0);
+                alpha[v] = meets ? (grows ? upper[v] : 0.0) : alpha[v] + signs[v] * step;
+                if (step != 0) add(v % s.points, step);
+                if (!meets) free[left++] = v;
+            }
+            if (left == count) break;
+            count = left;
+        }
+        return cost;
+    }
+
+    // How far β of a variable may go this way.
+    double room(std::int64_t v, double way) const { return (way > 0) == (signs[v] > 0) ? upper[v] - alpha[v] : alpha[v]; }
+    static double magnitude(double x) { return x < 0 ? -x : x; }
+
+    // solved[0 … count − 1] ← d with K d = Σ_g b_g 1_g − E, 1_g'd = 0, and returns `count`; if the column of the
+    // i-th free variable depends on those before, the combination that vanishes, and returns i; 0 if there is neither.
+    std::int64_t direction(std::int64_t count) {
+        double mean = 0;
+        for (std::int64_t i = 0; i < count; ++i) mean += diag[free[i] % s.points] / static_cast<double>(count);
+        if (!(mean > 0)) return 0;
+        // Where sums are kept, K + σ 1 1' is as good as K, and regular where only the sum hides a direction.
+        for (std::int64_t i = 0; i < count; ++i) {
+            double* L = factor.data + i * count;
+            const double* row = s.rows[free[i] % s.points];
+            for (std::int64_t j = 0; j <= i; ++j)
+                L[j] = row[free[j] % s.points] + (group(free[i]) == group(free[j]) ? mean : 0.0);
+            const double size = L[i];
+            for (std::int64_t j = 0; j < i; ++j) {
+                const double* other = factor.data + j * count;
+                double sum = L[j];
+                for (std::int64_t l = 0; l < j; ++l) sum -= L[l] * other[l];
+                L[j] = sum * scale[j];
+            }
+            double pivot = size;
+            for (std::int64_t l = 0; l < i; ++l) pivot -= L[l] * L[l];
+            if (pivot < -DEPENDENT * size * static_cast<double>(count)) return 0;  // an indefinite kernel
+            if (!(pivot > DEPENDENT * size)) {
+                curvature = pivot;
+                return dependent(i, count);
+            }
+            scale[i] = 1 / __builtin_sqrt(pivot);
+        }
+        const int groups = s.separate && group(free[count - 1]) != group(free[0]) ? 2 : 1;
+        double *x = solved, *z[2] = {solved + most, solved + 2 * most};
+        for (std::int64_t i = 0; i < count; ++i) {
+            const bool first = groups == 1 || group(free[i]) == 0;
+            x[i] = E[free[i]], z[0][i] = first, z[1][i] = !first;
+        }
+        back_substitute(x, count);
+        for (int g = 0; g < groups; ++g) back_substitute(z[g], count);
+        // 1_g'(Σ_h b_h z_h − x) = 0
+        double A[2][2] = {}, r[2] = {}, b[2] = {};
+        for (std::int64_t i = 0; i < count; ++i) {
+            const int g = groups == 1 ? 0 : group(free[i]);
+            r[g] += x[i];
+            for (int h = 0; h < groups; ++h) A[g][h] += z[h][i];
+        }
+        if (groups == 1) b[0] = r[0] / A[0][0];
+        else {
+            const double determinant = A[0][0] * A[1][1] - A[0][1] * A[1][0];
+            b[0] = (r[0] * A[1][1] - r[1] * A[0][1]) / determinant;
+            b[1] = (A[0][0] * r[1] - A[1][0] * r[0]) / determinant;
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            double d = b[0] * z[0][i] - x[i];
+            if (groups == 2) d += b[1] * z[1][i];
+            x[i] = d;
+        }
+        return keep_sums(count) ? count : 0;
+    }
+
+    // solved ← the combination of the first i + 1 columns of K that vanishes.
+    std::int64_t dependent(std::int64_t i, std::int64_t count) {
+        const double* L = factor.data + i * count;
+        double* x = solved;
+        for (std::int64_t j = 0; j < count; ++j) x[j] = j < i ? -L[j] : j == i;
+        for (std::int64_t j = i - 1; j >= 0; --j) {
+            const double* other = factor.data + j * count;
+            x[j] *= scale[j];
+            for (std::int64_t l = 0; l < j; ++l) x[l] -= other[l] * x[j];
+        }
+        return i && keep_sums(i + 1) ? i : 0;
+    }
+
+    // Takes away what rounding has left of the sums of the first of the direction's numbers; returns if all are finite.
+    bool keep_sums(std::int64_t count) {
+        double rest[2] = {}, members[2] = {};
+        for (std::int64_t i = 0; i < count; ++i) {
+            rest[group(free[i])] += solved[i];
+            members[group(free[i])] += 1;
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            const int g = group(free[i]);
+            solved[i] -= rest[g] / members[g];
+            if (!(solved[i] < INFINITE && solved[i] > -INFINITE)) return false;
+        }
+        return true;
+    }
+
+    // x ← (L L')⁻¹ x
+    void back_substitute(double* x, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            const double* L = factor.data + i * count;
+            double sum = x[i];
+            for (std::int64_t l = 0; l < i; ++l) sum -= L[l] * x[l];
+            x[i] = sum * scale[i];
+        }
+        for (std::int64_t i = count - 1; i >= 0; --i) {
+            const double* L = factor.data + i * count;
+            x[i] *= scale[i];
+            for (std::int64_t l = 0; l < i; ++l) x[l] -= L[l] * x[i];
+        }
+    }
+};
+
+void solve_problems(const SmallProblems& p, std::int64_t (*next)(void*), void* owner, double deadline,
+                    double (*seconds)()) {
+    SmallSmo work(p);
+    for (std::int64_t k = next(owner); k >= 0; k = next(owner)) {
+        work.solve(k, deadline, seconds);
+        if (seconds() > deadline) return;
+    }
+}
+
+}  // namespace
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

@@ -1,0 +1,148 @@
+"""All problems of a fit at once, where they are small: one kernel matrix, and one call for all of them.
+
+The steps are those of :mod:`separatrix.solvers.smo`, followed by steps on all free variables at once, within
+a compiled loop over the problems (`_hot/small_smo.hpp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from separatrix import _hot
+from separatrix.data.threads import in_threads, thread_count
+from separatrix.data.view import Array
+from separatrix.solvers._dual import NEGATIVE, Work
+from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
+from separatrix.solvers.kernel_matrix import KernelMatrix
+
+#: Most samples of which one kernel matrix is made: for one problem, for several; most samples of a problem.
+_ALONE, _SHARED, _LARGEST = 512, 3000, 640
+#: Seconds of one step, so that Ctrl-C and time limits act.
+_SLICE = 0.05
+#: Variables of all problems together below which threads cost more than they gain.
+_TINY = 5000
+#: Violation, in units of p, from which on the free variables move together.
+_COARSE = 1e-2
+
+
+class SmallProblems:
+    """Solves many small dual problems on one kernel matrix, driven by the loop.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        The kernel matrix that all problems share.
+    problems : DualProblems
+        The problems.
+    tol : float
+        Violation at which a problem is solved.
+    max_steps : int
+        Most pairs changed per problem.
+    """
+
+    def __init__(self, matrix: KernelMatrix, problems: DualProblems, *, tol: float, max_steps: int) -> None:
+        self.matrix, self.problems, self.tol = matrix, problems, tol
+        self.solutions = DualSolutions(problems)
+        self._max_steps = max_steps
+        self.copies = _copies(problems)
+
+    @staticmethod
+    def suits(matrix: KernelMatrix, problems: DualProblems) -> bool:
+        """Return whether problems are small enough to be solved in this way."""
+        n, points = matrix.shape[0], int(problems.sizes.max())
+        points //= _copies(problems)
+        return (
+            n <= (_ALONE if len(problems) == 1 else _SHARED)
+            and points <= _LARGEST
+            and 8 * n * n <= max(matrix.cache_bytes / 2, 1 << 21)
+            and bool(np.isfinite(problems.upper).all())
+        )
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield a step after each bounded amount of work."""
+        p, found = self.problems, self.solutions
+        samples, places = self._order()
+        values = np.ascontiguousarray(self.matrix.block(samples, samples, "float64"), dtype=np.float64)
+        # The loop points into these as long as it works.
+        starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, places))
+        signs, upper = (np.ascontiguousarray(part, dtype=np.float64) for part in (p.signs, p.upper))
+        work = _hot.SmallSmo(
+            values=values,
+            starts=starts,
+            rows=rows,
+            signs=signs,
+            upper=upper,
+            alpha=found.alpha,
+            gradient=found.gradient,
+            copies=self.copies,
+            separate=p.separate,
+            largest=int(p.sizes.max()),
+            tol=self.tol,
+            coarse=_COARSE * (float(np.abs(p.linear).mean()) or 1.0),
+            most_steps=self._max_steps,
+            steps=found.steps,
+            violation=found.violation,
+            worst_curvature=found.worst_curvature,
+            status=found.status,
+        )
+        threads = 1 if p.rows.size < _TINY else min(len(p), thread_count(None))
+        while True:
+            work.rewind()
+            if threads == 1:
+                work.run(_SLICE)
+            else:
+                for _ in in_threads(lambda _: work.run(_SLICE), threads):
+                    pass
+            if (found.status > 0).all():
+                break
+            yield Step(self._record(), np.inf)
+            if control.expired():
+                return
+        indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
+        found.status[indefinite] = STATUS.index("nonconvex")
+        yield Step(self._record(), float(found.violation.max()), "converged")
+
+    def _order(self) -> tuple[Array, Array]:
+        """Return the samples in the order in which problems name them, and the place of each variable's.
+
+        The kernel values of a problem then lie side by side: samples of a class follow each other.
+        """
+        rows, n = self.problems.rows, self.matrix.shape[0]
+        first = np.full(n, rows.size)
+        first[rows[::-1]] = np.arange(rows.size - 1, -1, -1)
+        samples = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows.size)]
+        place = np.empty(n, dtype=np.int64)
+        place[samples] = np.arange(samples.size)
+        return samples, place[rows]
+
+    def settle(self) -> None:
+        """Give problems that time was not enough for a gradient that belongs to their start."""
+        found = self.solutions
+        for k in np.flatnonzero(found.status < 0).tolist():
+            if found.alpha[self.problems.part(k)].any():
+                solution = found[k]
+                work = Work(self.matrix, self.problems[k], solution)
+                work.recompute("float64")
+                work.read(work.alpha, work.E, np.inf)
+                found.put(k, solution)
+            found.status[k] = 0
+
+    def _record(self) -> dict[str, float]:
+        found, p = self.solutions, self.problems
+        return {
+            "violation": float(found.violation.max()),
+            "dual": -0.5 * float(np.einsum("i,i->", found.alpha, found.gradient + p.linear)),
+            "support_vectors": int(np.count_nonzero(found.alpha)),
+            "kernel_entries": self.matrix.entries,
+        }
+
+
+def _copies(problems: DualProblems) -> int:
+    """Return how often each sample of a problem comes: twice in a regression, which is one problem."""
+    rows, half = problems.rows, problems.rows.size // 2
+    if len(problems) > 1 or rows.size % 2:
+        return 1
+    return 2 if np.array_equal(rows[:half], rows[half:]) else 1
