@@ -89,7 +89,8 @@ def labels_of(column: Any) -> NDArray[Any]:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         numbers: NDArray[Any] = column.to_numpy()
         return numbers
-    values = column.unique().to_pylist()
+    encoded = column.combine_chunks().dictionary_encode()
+    values = encoded.dictionary.to_pylist()
     # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
     padded = 4 * len(column) * max((len(value) for value in values), default=0)
     unique: NDArray[Any] = np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)
@@ -98,7 +99,5 @@ def labels_of(column: Any) -> NDArray[Any]:
             unique = np.array([int(value) for value in values], dtype=np.int64)
         except (ValueError, OverflowError):
             unique = np.array([float(value) for value in values])
-    # Dictionary order is the order of first appearance, the same as that of `unique()`.
-    codes = column.combine_chunks().dictionary_encode().indices.to_numpy()
-    chosen: NDArray[Any] = unique[codes]
+    chosen: NDArray[Any] = unique[encoded.indices.to_numpy()]
     return chosen
