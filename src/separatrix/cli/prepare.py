@@ -102,10 +102,16 @@ def take(X: Any, rows: NDArray[Any]) -> Any:
 def fit_steps(
     steps: Sequence[tuple[str, Any]], estimator: Any, X: Any, y: Any, names: Sequence[str] | None
 ) -> Any:
-    """Fit the steps, then the model, and return them as one; any progress bar is that of the model."""
+    """Fit the steps, then the model, and return them as one; any progress bar is that of the model.
+
+    The rows are the caller's no more: a matrix is scaled where it lies.
+    """
+    from sklearn.preprocessing import StandardScaler
+
     matrix = not hasattr(X, "schema")
     for _, step in steps:
-        X = step.fit_transform(X)
+        in_place = {"copy": False} if isinstance(step, StandardScaler) else {}
+        X = step.fit(X).transform(X, **in_place)
     estimator.fit(X, y)
     if matrix and names is not None:
         # Kept with the model, so that `predict` finds the columns by name wherever they stand.

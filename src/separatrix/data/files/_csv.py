@@ -72,12 +72,12 @@ class CsvSource(TabularSource):
         }
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features of the plan, numbers as float64, then the target as text."""
+        """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""
         import pyarrow as pa
 
         types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
-            types[plan.target] = pa.string()
+            types[plan.target] = pa.dictionary(pa.int32(), pa.string())
         with open_errors(self.name):
             try:
                 row = 0
@@ -180,6 +180,8 @@ class CsvSource(TabularSource):
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
             if not pa.types.is_string(column.type):
                 continue
             found = pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)

@@ -209,14 +209,14 @@ def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
     import pyarrow.compute as pc
 
     if pa.types.is_string(y.type) or pa.types.is_large_string(y.type):
-        # Labels are few: to look at each once is quicker than at every row.
-        values = y.unique()
-        blank = pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True)
-        if not pc.any(blank).as_py():
+        y = y.dictionary_encode()
+    if pa.types.is_dictionary(y.type):  # labels are few: each is looked at once, not in every row
+        blank = pc.equal(pc.utf8_trim_whitespace(y.dictionary), "")
+        if not (y.null_count or pc.any(blank).as_py()):
             return None
-        mask: NDArray[np.bool_] = pc.is_in(y, values.filter(blank)).to_numpy(zero_copy_only=False)
-        return mask
-    mask = y.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        empty: NDArray[np.bool_] = blank.take(y.indices).fill_null(True).to_numpy(zero_copy_only=False)
+        return empty if empty.any() else None
+    mask: NDArray[np.bool_] = y.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return mask if mask.any() else None
 
 
