@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from separatrix.data.files import Plan
 
+_BLOCK_BYTES = 32 << 20
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -110,8 +112,7 @@ def fit_steps(
 
     matrix = not hasattr(X, "schema")
     for _, step in steps:
-        in_place = {"copy": False} if isinstance(step, StandardScaler) else {}
-        X = step.fit(X).transform(X, **in_place)
+        X = _scaled(step, X) if isinstance(step, StandardScaler) else step.fit_transform(X)
     estimator.fit(X, y)
     if matrix and names is not None:
         # Kept with the model, so that `predict` finds the columns by name wherever they stand.
@@ -122,6 +123,19 @@ def fit_steps(
     from sklearn.pipeline import Pipeline
 
     return Pipeline([*steps, ("model", estimator)])
+
+
+def _scaled(scaler: Any, X: Any) -> Any:
+    """Fit a scaler and scale a matrix where it lies; a large one by blocks, without a copy of all rows."""
+    if hasattr(X, "indptr") or X.dtype.kind != "f" or not X.flags.writeable or X.nbytes <= _BLOCK_BYTES:
+        return scaler.fit(X).transform(X, copy=False)
+    size = max(1, _BLOCK_BYTES * len(X) // X.nbytes)
+    blocks = [X[start : start + size] for start in range(0, len(X), size)]
+    for block in blocks:
+        scaler.partial_fit(block)
+    for block in blocks:
+        block[...] = scaler.transform(block, copy=False)
+    return X
 
 
 @contextmanager
