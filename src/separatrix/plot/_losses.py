@@ -31,9 +31,9 @@ class LossesDisplay(Display):
 
     Examples
     --------
-    >>> display = LossesDisplay.from_table(["hinge", "log_loss"])
+    >>> display = LossesDisplay.from_table(["hinge", "logistic"])
     >>> sorted(display.values)
-    ['hinge', 'log_loss']
+    ['hinge', 'logistic']
     """
 
     margins: Any
