@@ -88,6 +88,14 @@ def test_page(root, reader, page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_pages_need_no_pandas(root, page):
+    """The package does not bring it, and a newcomer need not have it."""
+    text = (root / page).read_text(encoding="utf-8")
+    for language, code in FENCE.findall(text):
+        assert language != "python" or not re.search(r"as_frame|import (pandas|polars)", code), code
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(root, page):
     text = (root / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|srcset|href)="([^"#]+)"', text)

@@ -144,3 +144,28 @@ def test_unreadable(ordinary_user):
     path.chmod(0)
     with pytest.raises(DataFileError, match="cannot read"):
         read(path)
+
+
+def test_labels_of_rows_that_are_left_out_change_nothing(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("a,y\n1,3\n2, \n,x\n4,5\n")
+    table = read(file, target="y", missing="drop")
+    assert table.y.dtype.kind == "i"
+    assert table.y.tolist() == [3, 5]
+    assert table.X.tolist() == [[1.0], [4.0]]
+
+
+def test_large_matrices_are_scaled_in_blocks(monkeypatch):
+    from sklearn.preprocessing import StandardScaler
+
+    from separatrix.cli import prepare
+
+    X = np.random.default_rng(0).normal(3.0, 2.0, size=(1000, 3))
+    expected = StandardScaler().fit(X)
+    monkeypatch.setattr(prepare, "_BLOCK_BYTES", 5000)
+    scaler, scaled = StandardScaler(), X.copy()
+    assert prepare._scaled(scaler, scaled) is scaled
+    np.testing.assert_allclose(scaler.mean_, expected.mean_, rtol=1e-13)
+    np.testing.assert_allclose(scaler.scale_, expected.scale_, rtol=1e-13)
+    np.testing.assert_allclose(scaled, expected.transform(X), rtol=1e-12, atol=1e-13)
+    assert scaler.n_samples_seen_ == 1000

@@ -1,5 +1,10 @@
 """Bad input on the command line: one message, exit code 2, and every file as it was."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
@@ -182,6 +187,26 @@ def test_words_that_are_nearly_right(refused, banknote, tmp_path, run):
         message = refused(command, banknote, tmp_path / "m.sx")
         assert "the model comes first, then the data" in message
     assert "--quote must be one character" in refused("fit", banknote, "--quote", "ab")
+
+
+def test_a_model_is_no_data(refused, banknote, tmp_path, run):
+    assert run("fit", banknote, "--save", tmp_path / "m.sx", "-q") == (0, "", "")
+    shutil.copy(tmp_path / "m.sx", tmp_path / "renamed")
+    for name in ("m.sx", "renamed"):
+        assert "a model file, not data" in refused("fit", tmp_path / name)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["separability", "banknote.csv", "--json"]])
+def test_a_full_disk_is_told_in_one_line(words, banknote, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "separatrix", *words],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.casefold().endswith("no space left on device\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_was_noticed_is_told_with_the_error(run, tmp_path):

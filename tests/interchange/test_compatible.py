@@ -9,6 +9,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.cli import main
+from separatrix.persistence.interchange import import_libsvm
 
 
 @pytest.fixture
@@ -184,9 +185,11 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
         (["svm-predict", "DATA", "DATA", "out"], "line 1"),
         (["svm-scale", "-s", "a", "-r", "b", "DATA"], "-r and -s"),
         (["svm-scale", "-r", "DATA", "DATA"], "not a range file"),
-        (["liblinear-train", "-C", "-s", "3", "DATA"], "-C searches for -s 0 and -s 2"),
-        (["liblinear-train", "-M", "1", "DATA"], "-M is not supported"),
-        (["liblinear-train", "-s", "21", "DATA"], "-s: '21' is not"),
+        (["liblinear-train", "-C", "-s", "3", "DATA"], "-C searches for -s 0, -s 2 and -s 11"),
+        (["liblinear-train", "-M", "1", "DATA"], "no place for pairs of classes"),
+        (["liblinear-train", "-s", "20", "DATA"], "-s: '20' is not"),
+        (["liblinear-train", "-s", "21", "-B", "1", "DATA"], "-B is not for one class"),
+        (["liblinear-train", "-s", "21", "-n", "2", "DATA"], "'nu' parameter"),
         (["liblinear-train", "-R", "DATA"], "-R needs -B 1"),
         (["liblinear-predict", "DATA", "DATA", "out"], "line 1"),
         (["convert", "nowhere.sx", "a.model"], "no such file"),
@@ -255,6 +258,41 @@ def test_search_for_a_cost(heart, tmp_path, write, run, program):
         first = [said.split("log2c=")[1].split()[0] for said in (ours.out, theirs) if "log2c" in said]
         assert len(set(first)) <= 1  # both begin with the same
     run("liblinear-train", "-m", "2", "-q", file, tmp_path / "m")
+
+
+def test_search_for_cost_and_tube(tmp_path, write, run, program):
+    random = np.random.default_rng(1)
+    X = random.uniform(-1, 1, size=(60, 2))
+    file = write(X, X @ [1.0, -2.0] + 0.2 * random.normal(size=60))
+    ours, theirs = (call("liblinear-train", "-C", "-s", 11, "-v", 3, file) for call in (run, program))
+    first = [said.split("log2c=")[1].split("Mean")[0].replace(" ", "") for said in (ours.out, theirs)]
+    assert first[0] == first[1]  # both begin with the same cost and tube
+    found = [float(said.split("CV MSE = ")[1].split()[0]) for said in (ours.out, theirs)]
+    assert found[0] == pytest.approx(found[1], rel=0.3)  # other folds
+    said = run("liblinear-train", "-C", "-s", 11, "-p", 0.3, "-c", 4, "-q", file).out
+    assert "log2c" not in said
+    assert float(said.split("Best C = ")[1].split()[0]) >= 4
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_one_class_as_liblinear(nu, heart, tmp_path, write, run, program):
+    """LIBSVM's one-class machine with a linear kernel is the same problem."""
+    X, y = heart
+    file = write(X + 1.0, y)
+    run("liblinear-train", "-s", 21, "-n", nu, "-e", 1e-6, "-q", file, tmp_path / "ours")
+    program("svm-train", "-s", 2, "-t", 0, "-n", nu, "-e", 1e-6, "-q", file, tmp_path / "theirs")
+    head, _, weights = (tmp_path / "ours").read_text().partition("\nw\n")
+    assert head.startswith(f"solver_type ONECLASS_SVM\nnr_class 2\nnr_feature {X.shape[1]}\nbias -1.0\nrho ")
+    theirs = import_libsvm(tmp_path / "theirs")
+    np.testing.assert_allclose(np.loadtxt(weights.splitlines()), theirs.coef_[0], rtol=1e-3, atol=1e-3)
+    assert float(head.split("rho ")[1]) == pytest.approx(-float(theirs.intercept_[0]), rel=1e-4)
+    said = run("liblinear-predict", file, tmp_path / "ours", tmp_path / "a").out
+    program("svm-predict", file, tmp_path / "theirs", tmp_path / "b")
+    ours, theirs = np.loadtxt(tmp_path / "a"), np.loadtxt(tmp_path / "b")
+    assert np.mean(ours != theirs) < 0.03  # those on the boundary
+    assert set(ours) == {-1, 1}
+    assert said == f"Accuracy = {100 * np.mean(ours == y):g}% ({np.sum(ours == y)}/{len(y)})\n"
+    assert run("convert", tmp_path / "ours", tmp_path / "m.sx", code=2).err.count("no support vectors") == 1
 
 
 def test_convert_there_and_back(heart, iris, tmp_path, run):

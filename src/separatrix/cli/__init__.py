@@ -5,6 +5,7 @@ Nothing heavy is imported before a command really runs, so that ``separatrix --h
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
+        return code
+    except OSError as error:
+        # What is still held back would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe (such as `head`) has seen enough
+            return 0
+        print(f"separatrix: error: standard output: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _run(words: list[str]) -> int:
     if words in ([], ["--help"], ["-h"]):
         from separatrix.cli.overview import overview
 

@@ -20,16 +20,12 @@ Words = Annotated[
 _SOLVERS = {
     0: "L2R_LR", 1: "L2R_L2LOSS_SVC_DUAL", 2: "L2R_L2LOSS_SVC", 3: "L2R_L1LOSS_SVC_DUAL", 4: "MCSVM_CS",
     5: "L1R_L2LOSS_SVC", 6: "L1R_LR", 7: "L2R_LR_DUAL", 11: "L2R_L2LOSS_SVR", 12: "L2R_L2LOSS_SVR_DUAL",
-    13: "L2R_L1LOSS_SVR_DUAL",
+    13: "L2R_L1LOSS_SVR_DUAL", 21: "ONECLASS_SVM",
 }  # fmt: skip
-_REFUSED = {
-    "n": "it belongs to the one-class SVM (-s 21); 'separatrix svm-train -s 2' trains one",
-    "M": "several classes are learnt one-vs-rest (or jointly with -s 4)",
-}
 #: Relative duality gap to which models are trained, unless -e asks for less.
 _TOL = 1e-4
-#: Where the search for C ends.
-_LARGEST_C = 1024.0
+#: Where the search for C ends, of classifiers and of regressions, and how many tubes are tried.
+_LARGEST_C, _LARGEST_C_SVR, _TUBES = 1024.0, 2.0**20, 20
 
 
 def register(app: typer.Typer, **settings: Any) -> None:
@@ -45,13 +41,15 @@ def train(context: typer.Context, words: Words = None) -> None:
     separatrix liblinear-train [options] training_set_file [model_file]
       -s 0..7,11..13  L2 logistic (0, 7), L2 squared hinge (1, 2), L2 hinge (3), Crammer-Singer (4),
                       L1 squared hinge (5), L1 logistic (6), SVR (11, 12 squared, 13) (1)
-      -c cost (1)     -p epsilon of the tube (0.1)
+      -s 21           one-class SVM; labels are not looked at
+      -c cost (1)     -p epsilon of the tube (0.1)     -n nu of the one-class SVM (0.5)
       -e tolerance    the duality gap is at most 0.0001, or this if it is less
       -B bias         a constant feature of that value, if not negative (-1)
       -R              its weight is not regularised; needs -B 1 (-s 0, 2, 5, 6, 11)
       -wi weight of class i (1)  -v n  n-fold cross-validation, no model  -q quiet
-      -C              find a good cost by cross-validation (-s 0, 2), no model
-      -m threads      accepted; threads are chosen by themselves
+      -C              find a good cost by cross-validation (-s 0, 2), cost and tube (-s 11), no model
+      -M 0            several classes one-vs-rest; -M 1, one-vs-one, has no model file: svm-train -t 0
+      -m threads      accepted, as is -n threads (but for -s 21); threads are chosen by themselves
 
     \b
     Examples:
@@ -89,9 +87,9 @@ def _train(words: list[str]) -> None:
 
     kinds: dict[str, Any] = {
         "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int,
-        "q": None, "C": None, "m": int,
+        "q": None, "C": None, "m": int, "n": number, "M": choice(0, 1),
     }  # fmt: skip
-    flags = parse_flags("liblinear-train", words, kinds, _REFUSED, (1, 2), weights=True)
+    flags = parse_flags("liblinear-train", words, kinds, {}, (1, 2), weights=True)
     given = flags.values
     kind, bias = given.get("s", 1), given.get("B", -1.0)
     free = bool(given.get("R"))
@@ -99,8 +97,15 @@ def _train(words: list[str]) -> None:
         raise CommandError("liblinear-train: -R needs -B 1 and -s 0, 2, 5, 6 or 11")
     search = bool(given.get("C"))
     kind = given.get("s", 2) if search else kind
-    if search and kind not in (0, 2):
-        raise CommandError("liblinear-train: -C searches for -s 0 and -s 2 only")
+    if search and kind not in (0, 2, 11):
+        raise CommandError("liblinear-train: -C searches for -s 0, -s 2 and -s 11 only")
+    if given.get("M"):
+        raise CommandError(
+            "liblinear-train: -M 1: LIBLINEAR's model file has no place for pairs of classes; leave it out "
+            "(one-vs-rest), or train one-vs-one with 'separatrix svm-train -t 0'"
+        )
+    if kind == 21 and bias >= 0:
+        raise CommandError("liblinear-train: -B is not for one class (-s 21), which has a threshold instead")
 
     import numpy as np
     from scipy import sparse
@@ -125,11 +130,10 @@ def _train(words: list[str]) -> None:
         return lambda held: fold.predict(X[held])
 
     if search:
-        start = given.get("c") or _start(kind, X)
-        _search(model, start, lambda: io.held_out(make, y, given.get("v", 5), True) == y, given)
+        _search(model, kind, X, y, lambda: io.held_out(make, y, given.get("v", 5), classes), given)
         return
     if "v" in given:
-        io.cross_validate(make, y, given["v"], classes)
+        io.cross_validate(make, y, given["v"], classes or kind == 21)
         return
     with io.fit_errors():
         model.fit(X, y)
@@ -143,6 +147,11 @@ def _train(words: list[str]) -> None:
             if kind in (5, 6)
             else f"{found.status}: {found.message}"
         )
+    path = flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model"
+    if kind == 21:
+        w = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
+        LiblinearModel(_SOLVERS[kind], None, w, np.zeros(1), -1.0, -float(model.intercept_[0])).write(path)
+        return
     linear = as_liblinear(model)
     coef, constant = linear.coef, linear.constant
     if kind == 4 and coef.shape[0] == 1:  # the joint problem's columns sum up to 0
@@ -150,35 +159,60 @@ def _train(words: list[str]) -> None:
     if bias >= 0 and not free:
         constant = coef[:, features]
     written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
-    written.write(flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
+    written.write(path)
 
 
-def _start(kind: int, X: Any) -> float:
+def _start(kind: int, X: Any, y: Any, tube: float) -> float:
     """Return the ``C`` from which LIBLINEAR's search starts: so small that it hardly fits anything."""
-    square = float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum(axis=1).max())
-    least = 1.0 / ((1 if kind == 0 else 2) * X.shape[0] * (square or 1.0))
+    square = float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum(axis=1).max()) or 1.0
+    if kind == 11:
+        outside = float((abs(y) - tube).clip(min=0.0) @ (abs(y) - tube).clip(min=0.0))
+        least = 0.01 * outside / (8 * (float(abs(y).sum()) or 1.0) ** 2 * square)
+        return float(2.0 ** math.floor(math.log2(least))) if least > 0 else math.inf
+    least = 1.0 / ((1 if kind == 0 else 2) * X.shape[0] * square)
     return float(2.0 ** math.floor(math.log2(least)))
 
 
-def _search(model: Any, start: float, right: Callable[[], Any], given: dict[str, Any]) -> None:
-    """Double ``C`` up to 1024, and print the one with the best share of right predictions."""
+def _search(
+    model: Any, kind: int, X: Any, y: Any, predicted: Callable[[], Any], given: dict[str, Any]
+) -> None:
+    """Double ``C``, for a regression with each of 20 tubes, and print what predicts held-out samples best."""
     print(f"Doing parameter search with {given.get('v', 5)}-fold cross validation.")
-    best, found, C = start, -1.0, start
-    while C <= _LARGEST_C:
-        model.set_params(C=C)
-        rate = float(right().mean())
-        if not given.get("q"):
-            print(f"log2c={math.log2(C):7.2f}\trate={100 * rate:g}")
-        if rate > found:
-            best, found = C, rate
-        C *= 2
-    print(f"Best C = {best:g}  CV accuracy = {100 * found:g}%")
+    regression = kind == 11
+    tubes, most = [0.0], _LARGEST_C
+    if regression:
+        width, most = float(abs(y).max()) / _TUBES, _LARGEST_C_SVR
+        first = min(_TUBES - 1, int(given["p"] / width)) if given.get("p") and width else _TUBES - 1
+        tubes = [number * width for number in range(first, -1, -1)]
+    best, found = (math.nan, math.nan), -math.inf
+    for tube in tubes:
+        C = min(given.get("c") or _start(kind, X, y, tube), most)
+        last, same = -math.inf, 0
+        while most >= C and same < 5:  # as many doublings without a change: it fits as well as it can
+            model.set_params(C=C, **({"epsilon": tube} if regression else {}))
+            guesses = predicted()
+            score = -float(((guesses - y) ** 2).mean()) if regression else float((guesses == y).mean())
+            if not given.get("q"):
+                error = f"p={tube:7.2f}\tMean squared error={-score:g}"
+                print(f"log2c={math.log2(C):7.2f}\t{error if regression else f'rate={100 * score:g}'}")
+            if score > found:
+                best, found = (C, tube), score
+            same = same + 1 if regression and math.isclose(score, last, rel_tol=1e-6) else 0
+            last, C = score, 2 * C
+    if regression:
+        print(f"Best C = {best[0]:g} Best p = {best[1]:g}  CV MSE = {-found:g}")
+    else:
+        print(f"Best C = {best[0]:g}  CV accuracy = {100 * found:g}%")
 
 
 def _model(kind: int, given: dict[str, Any], free: bool, weights: dict[int, float] | None) -> Any:
     """Return the estimator of the same problem. The constant feature is one of the samples' columns."""
     import separatrix
 
+    if kind == 21:
+        return separatrix.OneClassSVM(
+            kernel="linear", nu=given.get("n", 0.5), tol=min(given.get("e", _TOL), _TOL)
+        )
     common = {"C": given.get("c", 1.0), "tol": min(given.get("e", _TOL), _TOL), "fit_intercept": free}
     if kind >= 11:
         loss = "epsilon_insensitive" if kind == 13 else "squared_epsilon_insensitive"
@@ -216,4 +250,4 @@ def _predict(words: list[str]) -> None:
     probabilities = model.probabilities(scores) if flags.values.get("b") else None
     io.write_predictions(output, predicted, model.labels, probabilities)
     if not flags.values.get("q"):
-        io.report(predicted, y, model.labels is not None, "")
+        io.report(predicted, y, model.labels is not None or model.one_class, "")

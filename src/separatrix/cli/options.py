@@ -110,4 +110,4 @@ Plot = Annotated[
     typer.Option(metavar="PICTURE", help="Draw a picture (png, svg, pdf).", show_default=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]

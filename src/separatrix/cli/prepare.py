@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from separatrix.data.files import Plan
 
+_BLOCK_BYTES = 32 << 20
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -102,10 +104,15 @@ def take(X: Any, rows: NDArray[Any]) -> Any:
 def fit_steps(
     steps: Sequence[tuple[str, Any]], estimator: Any, X: Any, y: Any, names: Sequence[str] | None
 ) -> Any:
-    """Fit the steps, then the model, and return them as one; any progress bar is that of the model."""
+    """Fit the steps, then the model, and return them as one; any progress bar is that of the model.
+
+    The rows are the caller's no more: a matrix is scaled where it lies.
+    """
+    from sklearn.preprocessing import StandardScaler
+
     matrix = not hasattr(X, "schema")
     for _, step in steps:
-        X = step.fit_transform(X)
+        X = _scaled(step, X) if isinstance(step, StandardScaler) else step.fit_transform(X)
     estimator.fit(X, y)
     if matrix and names is not None:
         # Kept with the model, so that `predict` finds the columns by name wherever they stand.
@@ -116,6 +123,19 @@ def fit_steps(
     from sklearn.pipeline import Pipeline
 
     return Pipeline([*steps, ("model", estimator)])
+
+
+def _scaled(scaler: Any, X: Any) -> Any:
+    """Fit a scaler and scale a matrix where it lies; a large one by blocks, without a copy of all rows."""
+    if hasattr(X, "indptr") or X.dtype.kind != "f" or not X.flags.writeable or X.nbytes <= _BLOCK_BYTES:
+        return scaler.fit(X).transform(X, copy=False)
+    size = max(1, _BLOCK_BYTES * len(X) // X.nbytes)
+    blocks = [X[start : start + size] for start in range(0, len(X), size)]
+    for block in blocks:
+        scaler.partial_fit(block)
+    for block in blocks:
+        block[...] = scaler.transform(block, copy=False)
+    return X
 
 
 @contextmanager

@@ -47,8 +47,9 @@ def user_errors(interrupted: str, code: int = 2) -> Iterator[None]:
 
 
 def _os_message(error: OSError) -> str:
-    if error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    if error.strerror:
+        place = error.filename or "output"  # a file that is written to has no name in the error
+        return f"{place}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return str(error)
 
 

@@ -146,6 +146,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file.
     ModelFileError
         If the file is no model file, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import separatrix as sx
+    >>> model = sx.Perceptron().fit([[-2.0], [-1.0], [1.0], [2.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sx.save(model, pathlib.Path(folder, "model.sx"))
+    ...     again = sx.load(pathlib.Path(folder, "model.sx"))
+    >>> again.predict([[-3.0], [3.0]]).tolist(), again.certificate_.status
+    (['low', 'high'], 'separable')
     """
     name = os.fspath(path)
     description, tensors = read_container(name)

@@ -2,7 +2,8 @@ r"""LIBLINEAR's model files: its ``train`` writes them, its ``predict`` reads th
 
 A file holds one line per feature with a weight for each column: one column for two classes, positive for the
 *first* label of its line ``label``, else one per class, the largest deciding. Where ``bias`` is not negative,
-a last line has the weights of a constant feature of that value.
+a last line has the weights of a constant feature of that value. A one-class machine has neither labels nor
+bias, but a threshold ``rho``.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _REGRESSORS = {
     "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
 }
-SOLVERS = (*_LOGISTIC, *_CLASSIFIERS, *_REGRESSORS)
-_FIELDS = ("solver_type", "nr_class", "label", "nr_feature", "bias")
+_ONE_CLASS = "ONECLASS_SVM"
+SOLVERS = (*_LOGISTIC, *_CLASSIFIERS, *_REGRESSORS, _ONE_CLASS)
+_FIELDS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
 _MOST_CLASSES, _MOST_FEATURES = 2**24, 2**31 - 1
 
 
@@ -52,13 +54,15 @@ class LiblinearModel:
     solver : str
         LIBLINEAR's name of the problem, such as "L2R_LR".
     labels : list of int or None
-        The classes in the file's order; None for regression.
+        The classes in the file's order; None for regression and for one class.
     coef : ndarray of shape (columns, n_features)
         Weights.
     constant : ndarray of shape (columns,)
         Weights of the constant feature; 0 if there is none.
     bias : float
         Value of the constant feature; negative if there is none.
+    rho : float
+        What is subtracted from the scores of a one-class machine.
     """
 
     solver: str
@@ -66,11 +70,17 @@ class LiblinearModel:
     coef: Array
     constant: Array
     bias: float
+    rho: float = 0.0
+
+    @property
+    def one_class(self) -> bool:
+        """Whether the model tells samples like those of the fit (1) from outliers (−1)."""
+        return self.solver == _ONE_CLASS
 
     @property
     def intercept(self) -> Array:
-        """What the constant feature adds to each score."""
-        return self.constant * max(self.bias, 0.0)
+        """What the constant feature, or the threshold, adds to each score."""
+        return self.constant * max(self.bias, 0.0) - self.rho
 
     @property
     def probabilistic(self) -> bool:
@@ -84,6 +94,8 @@ class LiblinearModel:
 
     def decide(self, scores: Array) -> Array:
         """Return labels or, for regression, the scores themselves."""
+        if self.one_class:
+            return np.where(scores[:, 0] > 0, 1, -1)
         if self.labels is None:
             return scores[:, 0]
         labels = np.array(self.labels)
@@ -103,7 +115,8 @@ class LiblinearModel:
         lines = [f"solver_type {self.solver}", f"nr_class {2 if self.labels is None else len(self.labels)}"]
         if self.labels is not None:
             lines.append(f"label {' '.join(map(str, self.labels))}")
-        lines += [f"nr_feature {self.coef.shape[1]}", f"bias {self.bias!r}", "w"]
+        lines += [f"nr_feature {self.coef.shape[1]}", f"bias {self.bias!r}"]
+        lines += [*([f"rho {self.rho!r}"] if self.one_class else []), "w"]
         with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
             file.writelines(f"{line}\n" for line in lines)
             weights = self.coef if self.bias < 0 else np.column_stack([self.coef, self.constant])
@@ -192,7 +205,8 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     solver = header.word("solver_type", SOLVERS)
     K = header.whole("nr_class", 2, _MOST_CLASSES)
     labels = None
-    if solver not in _REGRESSORS:
+    rho = float(header.numbers("rho", 1)[0]) if solver == _ONE_CLASS else 0.0
+    if solver not in _REGRESSORS and solver != _ONE_CLASS:
         labels = header.wholes("label", K)
         if len(set(labels)) < K:
             raise header.error(header.lines, "label names a class twice")
@@ -217,7 +231,7 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
             )
         W[number] = header.floats(words, header.lines + 1 + number, "weight")
     constant = W[-1] if bias >= 0 else np.zeros(columns)
-    return LiblinearModel(solver, labels, np.ascontiguousarray(W[:features].T), constant, bias)
+    return LiblinearModel(solver, labels, np.ascontiguousarray(W[:features].T), constant, bias, rho)
 
 
 def import_liblinear(path: str | os.PathLike[str]) -> Any:
@@ -240,11 +254,28 @@ def import_liblinear(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged or of another kind; the message names line and reason.
+        If the file is damaged or of another kind, or a one-class machine; the message names line and reason.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from separatrix.persistence.interchange import import_liblinear
+    >>> text = "solver_type L2R_LR\\nnr_class 2\\nlabel 1 -1\\nnr_feature 2\\nbias -1\\nw\\n0.5\\n-1.25\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "linear.model")
+    ...     _ = file.write_text(text)
+    ...     model = import_liblinear(file)
+    >>> model.coef_.tolist(), model.predict([[2.0, 0.0]]).tolist()
+    ([[0.5, -1.25]], [1])
     """
     found = read_liblinear(path)
     if found.coef.shape[1] == 0:
         raise ModelFileError(f"{os.fspath(path)}: the model has no features")
+    if found.one_class:
+        raise ModelFileError(
+            f"{os.fspath(path)}: a one-class model of LIBLINEAR keeps no support vectors, which OneClassSVM "
+            "needs; 'separatrix liblinear-predict' reads the file"
+        )
     fit_intercept = found.bias >= 0
     given: dict[str, Any] = {"fit_intercept": fit_intercept}
     if found.bias > 0:

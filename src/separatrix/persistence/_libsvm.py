@@ -187,6 +187,19 @@ def import_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -
     ------
     ModelFileError
         If the file is damaged or of another kind; the message names line and reason.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import separatrix as sx
+    >>> from separatrix.persistence.interchange import export_libsvm, import_libsvm
+    >>> model = sx.SVC(C=10.0).fit([[-2.0], [-1.0], [1.0], [2.0]], [1, 1, 2, 2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "machine.model")
+    ...     export_libsvm(model, file)
+    ...     back = import_libsvm(file)
+    >>> back.predict([[-0.5], [0.5]]).tolist(), back.certificate_.status
+    ([1, 2], 'imported')
     """
     content = _read(path)
     cls = TYPES[content.svm_type]

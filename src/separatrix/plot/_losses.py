@@ -28,6 +28,12 @@ class LossesDisplay(Display):
         Value and slope of each loss at the margins, by its name.
     ax_, figure_ : matplotlib Axes and Figure
         Where the losses were drawn last.
+
+    Examples
+    --------
+    >>> display = LossesDisplay.from_table(["hinge", "logistic"])
+    >>> sorted(display.values)
+    ['hinge', 'logistic']
     """
 
     margins: Any

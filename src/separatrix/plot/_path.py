@@ -30,6 +30,15 @@ class PathDisplay(Display):
         Which column (class, or pair of classes) is drawn.
     ax_, figure_ : matplotlib Axes and Figure
         Where the weights were drawn last.
+
+    Examples
+    --------
+    >>> import separatrix as sx
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = PathDisplay.from_estimator(sx.LinearSVC(), X, y == 0, Cs=[0.01, 1.0, 100.0])
+    >>> display.ax_.get_xscale()
+    'log'
     """
 
     path: Any

@@ -86,10 +86,15 @@ def labels_of(column: Any) -> NDArray[Any]:
     """Return a target as integers if all values are, else as floats if all are numbers, else as text."""
     import pyarrow as pa
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.dictionary_encode()
+    if not pa.types.is_dictionary(column.type):
         numbers: NDArray[Any] = column.to_numpy()
         return numbers
-    values = column.unique().to_pylist()
+    encoded = column.unify_dictionaries().combine_chunks()
+    codes = encoded.indices.to_numpy()
+    used = np.bincount(codes, minlength=len(encoded.dictionary)) > 0  # others were in rows that are left out
+    values = encoded.dictionary.filter(pa.array(used)).to_pylist()
     # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
     padded = 4 * len(column) * max((len(value) for value in values), default=0)
     unique: NDArray[Any] = np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)
@@ -98,7 +103,5 @@ def labels_of(column: Any) -> NDArray[Any]:
             unique = np.array([int(value) for value in values], dtype=np.int64)
         except (ValueError, OverflowError):
             unique = np.array([float(value) for value in values])
-    # Dictionary order is the order of first appearance, the same as that of `unique()`.
-    codes = column.combine_chunks().dictionary_encode().indices.to_numpy()
-    chosen: NDArray[Any] = unique[codes]
+    chosen: NDArray[Any] = unique[(np.cumsum(used) - 1)[codes]]
     return chosen

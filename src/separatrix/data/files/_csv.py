@@ -1,9 +1,9 @@
 """Delimited text: CSV, TSV and their kin.
 
 Reading has two speeds. The fast way lets Arrow parse the file with a declared type for every column: as long
-as no quotation mark may hide a line end, in parts of whole lines, each by all threads; then as a stream. If
-Arrow refuses the file, or a value is missing or infinite, a second and slower walk over the same file finds
-the place, so that the message can name row, line, column and value.
+as no quotation mark may hide a line end, in parts of whole lines, each by all threads, while the part before
+is made into a matrix; then as a stream. If Arrow refuses the file, or a value is missing or infinite, another
+and slower walk over the same file finds the place, so that the message can name row, line, column and value.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import codecs
 import csv
 import io
 import itertools
+import os
 import re
 import warnings
 from collections import Counter
@@ -22,7 +23,7 @@ import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
-from separatrix.data.files._tabular import TabularSource, check_number, missing_message
+from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
 # Of the stream, of the first look at the columns' types, and of the parts that all threads parse.
 _BLOCK_BYTES = 4 << 20
@@ -71,16 +72,16 @@ class CsvSource(TabularSource):
         }
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features of the plan, numbers as float64, then the target as text."""
+        """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""
         import pyarrow as pa
 
         types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
-            types[plan.target] = pa.string()
+            types[plan.target] = pa.dictionary(pa.int32(), pa.string())
         with open_errors(self.name):
             try:
                 row = 0
-                for batch in self._parsed(types):
+                for batch in ahead(self._parsed(types)):
                     renamed = batch.rename_columns(list(types))
                     self._hint(renamed, row)
                     row += batch.num_rows
@@ -106,25 +107,32 @@ class CsvSource(TabularSource):
         positions = [self.names.index(name) for name in types]
         mark = None if self.reading.quote is None else self.reading.quote.encode()
         delimiter = self.header.delimiter.encode()
+        # One buffer for all parts: fresh memory costs as much as the reading. Arrow copies what it keeps.
+        whole_file = None if self.origin.compression else os.path.getsize(self.origin.path) + 1
+        buffer, held = bytearray(min(_PART_BYTES, whole_file or _PART_BYTES)), 0
         with self.origin.open() as file:
             file.read(self.header.size)
-            rest = b""
-            while part := file.read(_PART_BYTES):
-                rest += part
-                at = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
-                whole = memoryview(rest)[:at]
-                if mark is not None and mark in rest and not _whole_lines(whole, mark, delimiter):
-                    stream, self._quoted = _Rest(rest, file), True
-                    yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
-                    return
+            while size := file.readinto(memoryview(buffer)[held:]):  # type: ignore[attr-defined]
+                held += size
+                at = max(buffer.rfind(b"\n", 0, held), buffer.rfind(b"\r", 0, held)) + 1
+                whole = memoryview(buffer)[:at]
+                if mark is not None and buffer.find(mark, 0, held) >= 0:
+                    if not _whole_lines(whole, mark, delimiter):
+                        stream, self._quoted = _Rest(bytes(buffer[:held]), file), True
+                        yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
+                        return
                 if at:
                     yield from self._part(whole, types, positions)
-                    rest = rest[at:]
-                elif len(rest) > _LONGEST_LINE:
+                    buffer[: held - at] = buffer[at:held]
+                    held -= at
+                elif held > _LONGEST_LINE:
                     raise DataFileError(
                         f"{self.name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?"
                     )
-            if rest.strip():
+                elif held == len(buffer):
+                    buffer = buffer + bytes(len(buffer))
+            rest = memoryview(buffer)[:held]
+            if bytes(rest).strip():
                 yield from self._part(rest, types, positions)
 
     def _part(self, text: bytes | memoryview, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
@@ -172,6 +180,8 @@ class CsvSource(TabularSource):
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
             if not pa.types.is_string(column.type):
                 continue
             found = pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)
@@ -202,9 +212,10 @@ def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
     edges = np.zeros(256, dtype=bool)
     edges[[mark[0], delimiter[0], ord("\n"), ord("\r")]] = True
     lines = np.flatnonzero((content == ord("\n")) | (content == ord("\r")))
+    lines = np.append(lines, len(content))
     alone = edges[content[begins - 1]] | (begins == 0)
     closed = ends + 1 < len(content)
-    within = np.searchsorted(lines, begins) == np.searchsorted(lines, ends)
+    within = ends < lines[np.searchsorted(lines, begins)]
     return bool(np.all(alone & closed & within) and np.all(edges[content[ends + 1]]))
 
 

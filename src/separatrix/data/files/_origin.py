@@ -99,6 +99,8 @@ def _format_of(name: str, origin: Origin) -> str:
         if head.startswith(magic):
             return found
     base = name.casefold()
+    if base.endswith(".sx") or (head[8:9] == b"{" and b'"__metadata__"' in head[:64]):
+        raise DataFileError(f"{name}: a model file, not data; 'separatrix info' tells what is in it")
     for ending in (".gz", ".zst", ".bz2"):
         if base.endswith(ending):
             if origin.compression is None:

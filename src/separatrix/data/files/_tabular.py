@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from separatrix.data.files._origin import DataFileError, Origin, Reading
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
 _MANY_CATEGORIES = 50
+Item = TypeVar("Item")
 
 
 class Table(NamedTuple):
@@ -86,22 +88,26 @@ class TabularSource(ABC):
 
         policy = self.reading.missing
         rows = np.arange(start, start + batch.num_rows)
-        numbers = [name for name in plan.names if name not in plan.texts]
-        values = np.empty((batch.num_rows, len(numbers)))
-        for position, name in enumerate(numbers):
-            values[:, position] = batch[name].to_numpy(zero_copy_only=False)
-        columns = {name: batch[name] for name in plan.names if name in plan.texts}
-        y = None if plan.target is None else batch[plan.target]
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        y = None if plan.target is None else columns.pop(plan.target)
         gone = np.zeros(batch.num_rows, dtype=bool)
-        if not np.isfinite(values).all():
-            if np.isinf(values).any() or policy == "refuse":
-                self.explain(plan, "a value is missing or infinite")
-            gone |= np.isnan(values).any(axis=1)
-        for column in columns.values():
-            if column.null_count:
+        values = None
+        if plan.texts:
+            names = [name for name in plan.names if name not in plan.texts]
+            numbers = [columns[name].to_numpy(zero_copy_only=False) for name in names]
+        else:
+            values = batch.select(plan.names).to_tensor(null_to_nan=True).to_numpy()
+            numbers = [values]
+        for array in numbers:
+            if not np.isfinite(array).all():
+                if np.isinf(array).any() or policy == "refuse":
+                    self.explain(plan, "a value is missing or infinite")
+                gone |= np.isnan(array.reshape(len(rows), -1)).any(axis=1)
+        for name in plan.texts:
+            if columns[name].null_count:
                 if policy == "refuse":
                     self.explain(plan, "a value is missing")
-                gone |= column.is_null().to_numpy(zero_copy_only=False)
+                gone |= columns[name].is_null().to_numpy(zero_copy_only=False)
         keep = None if policy == "keep" or not gone.any() else ~gone
         if y is not None:
             empty = _empty_labels(y)
@@ -110,41 +116,46 @@ class TabularSource(ABC):
                     self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
                 keep = ~empty if keep is None else keep & ~empty
         if keep is not None:
-            values, rows = values[keep], rows[keep]
-            columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
-            y = None if y is None else y.filter(pa.array(keep))
-        if not columns:
-            return Block(values, y, rows)
-        texts = {name: column.fill_null(MISSING_CATEGORY) for name, column in columns.items()}
-        arrays = [texts[n] if n in texts else pa.array(values[:, numbers.index(n)]) for n in plan.names]
-        return Block(pa.table(arrays, names=list(plan.names)), y, rows)
+            rows, y = rows[keep], None if y is None else y.filter(pa.array(keep))
+        if values is not None:
+            return Block(values if keep is None else values[keep], y, rows)
+        table = pa.table([_filled(columns[name]) for name in plan.names], names=list(plan.names))
+        return Block(table if keep is None else table.filter(pa.array(keep)), y, rows)
 
     def read(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Table:
         """Read all rows."""
         plan = self.plan(target, features, ignore)
-        blocks: deque[Block] = deque(self.blocks(plan))
+        tables: list[Any] = []
+        labels: list[Any] = []
+        rows: list[NDArray[np.int64]] = []
+        X, end = np.empty((0, len(plan.names))), 0
+        for block in self.blocks(plan):
+            start, end = end, end + len(block.rows)
+            labels.append(block.y)
+            if plan.texts:
+                tables.append(block.X)
+                rows.append(block.rows)
+            else:
+                if end > len(X):  # memory that grows in place: the rows are never there twice
+                    X.resize((end + end // 4, len(plan.names)), refcheck=False)
+                X[start:end] = block.X
         y = None
         if target is not None:
             import pyarrow as pa
 
-            y = labels_of(pa.chunked_array([block.y for block in blocks]))
-        if not sum(len(block.rows) for block in blocks):
+            y = labels_of(pa.chunked_array(labels))
+        if not end:
             raise DataFileError(f"{self.name}: every row has a missing value; --missing mean fills them in")
         if plan.texts:
             import pyarrow as pa
 
-            table = pa.concat_tables(block.X for block in blocks)
-            self._check_categories(table, blocks, plan)
+            table = pa.concat_tables(tables)
+            self._check_categories(table, rows, plan)
             return Table(table, list(plan.names), y)
-        X = np.empty((sum(len(block.rows) for block in blocks), len(plan.names)))
-        start = 0
-        while blocks:  # releasing each block as it is copied keeps the peak near one copy of the data
-            block = blocks.popleft()
-            X[start : start + len(block.rows)] = block.X
-            start += len(block.rows)
+        X.resize((end, len(plan.names)), refcheck=False)
         return Table(X, list(plan.names), y)
 
-    def _check_categories(self, table: Any, blocks: Sequence[Block], plan: Plan) -> None:
+    def _check_categories(self, table: Any, rows: Sequence[NDArray[np.int64]], plan: Plan) -> None:
         """Refuse text columns that are numbers with a few slips, or names of the rows."""
         import pyarrow.compute as pc
 
@@ -155,9 +166,7 @@ class TabularSource(ABC):
             counts.pop(MISSING_CATEGORY, None)
             slips = [value for value in counts if not NUMBER.fullmatch(value.strip())]
             if slips and 2 * sum(counts[value] for value in slips) < sum(counts.values()):
-                row = int(
-                    np.concatenate([block.rows for block in blocks])[pc.index(table[name], slips[0]).as_py()]
-                )
+                row = int(np.concatenate(rows)[pc.index(table[name], slips[0]).as_py()])
                 check_number(self.name, self.place_of(row + 1), name, slips[0])
             if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
                 raise DataFileError(
@@ -199,12 +208,34 @@ def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    empty = y.is_null(nan_is_null=True)
     if pa.types.is_string(y.type) or pa.types.is_large_string(y.type):
-        blank = pc.equal(pc.utf8_trim_whitespace(y), "").fill_null(True)
-        empty = pc.or_(empty, blank)
-    mask: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
+        y = y.dictionary_encode()
+    if pa.types.is_dictionary(y.type):  # labels are few: each is looked at once, not in every row
+        blank = pc.equal(pc.utf8_trim_whitespace(y.dictionary), "")
+        if not (y.null_count or pc.any(blank).as_py()):
+            return None
+        empty: NDArray[np.bool_] = blank.take(y.indices).fill_null(True).to_numpy(zero_copy_only=False)
+        return empty if empty.any() else None
+    mask: NDArray[np.bool_] = y.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return mask if mask.any() else None
+
+
+def _filled(column: Any) -> Any:
+    """Return a column without nulls: NaN instead in numbers, the category of missing ones in texts."""
+    import pyarrow as pa
+
+    if not column.null_count:
+        return column
+    return column.fill_null(float("nan") if pa.types.is_floating(column.type) else MISSING_CATEGORY)
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items, the next one being made while the last one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, items, None)
+        while (item := waiting.result()) is not None:
+            waiting = pool.submit(next, items, None)
+            yield item
 
 
 def check_number(name: str, place: str, column: str, value: str) -> None:
