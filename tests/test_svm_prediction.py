@@ -152,7 +152,7 @@ def test_what_is_clear_survives_errors(name, K, seed, error):
     coding, rng = Coding.of(name if K > 2 else "ovr", K), np.random.default_rng(seed)
     scores = rng.normal(size=(20, coding.columns))
     chosen = coding.decide(scores)
-    clear = coding.clear(scores, chosen, error)
+    clear = coding.clear(scores, chosen, np.full(20, error))
     for _ in range(5):
         moved = scores + error * rng.choice([-1.0, 0.999, 0.3], size=scores.shape)
         assert_array_equal(coding.decide(moved)[clear], chosen[clear])
@@ -176,12 +176,31 @@ def test_single_precision_never_decides_what_double_would_not(monkeypatch, K, mu
         same = own == other
         a, b = np.where(same[:, None], middle, a), np.where(same[:, None], b, middle)
     queries = np.vstack([a, b, X])
-    assert np.isfinite(sums.quick_error(queries))
+    error = sums.quick_error(queries)
+    assert error is not None
     exact = model._coding.decide(model._score_columns(queries, "float64"))
     single = model._coding.decide(model._score_columns(queries, "float32"))
     assert (single != exact).any()
     assert_array_equal(model.predict(queries), exact)
-    assert np.abs(sums(queries, "float32") - sums(queries)).max() < sums.quick_error(queries)
+    assert np.abs(sums(queries, "float32") - sums(queries)).max() < error.min()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_labels_of_samples_far_longer_than_support_vectors(kernel):
+    X, y = blobs(600, d=4, K=2)
+    model = SVC(kernel=kernel, gamma=0.2, coef0=1.0, C=0.1).fit(X, y)
+    far = np.random.default_rng(0).normal(size=(8000, 4)) * 1e3
+    first, second = far[:4000], far[4000:]
+    side = model.decision_function(first) >= 0
+    across = side != (model.decision_function(second) >= 0)
+    first, second, side = first[across], second[across], side[across]
+    for _ in range(22):  # to either side of the boundary, closer than single precision sees
+        middle = (first + second) / 2
+        same = (model.decision_function(middle) >= 0) == side
+        first, second = np.where(same[:, None], middle, first), np.where(same[:, None], second, middle)
+    near = np.vstack([first, second])
+    assert model._support_sums().quick_error(near) is not None
+    assert_array_equal(model.predict(near), model.classes_[(model.decision_function(near) >= 0).astype(int)])
 
 
 def test_prediction_leaves_the_model_as_it_was():

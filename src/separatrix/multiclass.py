@@ -119,7 +119,7 @@ class Coding:
             return np.asarray(decision >= 0, dtype=np.intp)
         return np.asarray(np.argmax(decision, axis=1))
 
-    def clear(self, scores: Array, chosen: Array, error: float) -> Array:
+    def clear(self, scores: Array, chosen: Array, error: Array) -> Array:
         """Return for which rows the choice is the same for all scores that differ by ``error`` at most.
 
         For one-vs-one only a class that wins against every other one is taken to be clear.
@@ -130,14 +130,14 @@ class Coding:
             Scores.
         chosen : ndarray of int of shape (n,)
             What :meth:`decide` makes of them.
-        error : float
-            How far each score may be from the exact one.
+        error : ndarray of shape (n,)
+            How far the scores of each row may be from the exact ones.
 
         Examples
         --------
         >>> import numpy as np
         >>> scores = np.array([[0.5], [-0.01]])
-        >>> Coding.of("ovr", 2).clear(scores, np.array([1, 0]), 0.1).tolist()
+        >>> Coding.of("ovr", 2).clear(scores, np.array([1, 0]), np.full(2, 0.1)).tolist()
         [True, False]
         """
         if self.columns == 1:
@@ -149,7 +149,7 @@ class Coding:
             return np.asarray(scores[rows, chosen] - others.max(axis=1) > 2 * error)
         own = np.array([np.flatnonzero(codes) for codes in self.codes])  # each class's pairs
         signs = np.take_along_axis(self.codes, own, axis=1)
-        return np.asarray((scores[rows[:, None], own[chosen]] * signs[chosen] > error).all(axis=1))
+        return np.asarray((scores[rows[:, None], own[chosen]] * signs[chosen] > error[:, None]).all(axis=1))
 
     def boundaries(self, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
         """Return the hyperplanes ``w·x + b = 0`` of the coding and what lies on either side.

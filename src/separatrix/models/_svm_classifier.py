@@ -315,7 +315,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         Single precision decides where its error cannot matter; other samples' scores are computed again.
         """
         error = self._support_sums().quick_error(X)
-        if np.isinf(error):
+        if error is None:
             return self._coding.decide(self._score_columns(X))
         scores = self._score_columns(X, "float32")
         chosen = self._coding.decide(scores)

@@ -24,6 +24,8 @@ _ERROR = 1e-5
 #: How many times the expected rounding error of a score it is taken to be at most, and the error up to which
 #: so few decisions are in doubt that float32 pays.
 _SAFE, _MOST_DOUBT = 32.0, 0.2
+#: Kernel values of inner products, at most, below which float32 does not decide.
+_LEAST = 1e-20
 #: Multiply-adds below which threads cost more than they gain; parts that the rows are dealt out in above,
 #: which are multiples of so many rows.
 _SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8
@@ -60,6 +62,7 @@ class SupportSums:
         self.columns = self.sizes.size * coef.shape[1]
         self._packs: dict[Precision, Any] = {}
         self._expected: float | None = None
+        self._norm: float | None = None
         self._narrow: _Narrow | None = None
         native = native_of(kernel) if coef.shape[0] and _is_matrix(support) else None
         if native is not None:
@@ -108,33 +111,57 @@ class SupportSums:
         single = self._native is not None and working_dtype(X.dtype) == np.float32 == self._vectors.dtype
         return "float32" if single and self.error() <= _ERROR else "float64"
 
-    def quick_error(self, X: Any) -> float:
-        """Return how far sums in float32 are from those in double at most; inf where they do not pay.
+    def quick_error(self, X: Any) -> Array | None:
+        """Return how far each sample's sums in float32 may be from those in double; None if they do not pay.
 
         It is a multiple of what is to be expected of independent rounding errors, not a proof.
         """
         if self._native is None or not _is_matrix(X):
-            return np.inf
+            return None
         if X.shape[0] * self.coef.shape[0] * (self._vectors.shape[1] + 16) < _SERIAL:
-            return np.inf
+            return None
         if self.precision(X) == "float32":
-            return np.inf
+            return None
         error = _SAFE * self.error()
-        return error if error < _MOST_DOUBT else np.inf
+        if not error < _MOST_DOUBT:
+            return None
+        if self._native.formula == 2:
+            return np.full(X.shape[0], error)
+        usual = self._size(self._longest())
+        if usual < _LEAST:  # float32 would take small products for 0
+            return None
+        # Values of these kernels, and with them their rounding, grow with the samples.
+        with np.errstate(over="ignore"):
+            size = self._size(np.sqrt(view_of(_canonical(X)).row_norms()))
+            return np.asarray(error * np.maximum(1.0, size / usual))
+
+    def _longest(self) -> float:
+        """Return the largest norm of a support vector."""
+        if self._norm is None:
+            self._norm = float(np.sqrt(self._vectors.row_norms().max()))
+        return self._norm
+
+    def _size(self, norms: Any) -> Any:
+        """Return how large values of a kernel of inner products are at most for samples of these norms."""
+        native = self._native
+        assert native is not None
+        return (norms * self._longest() * native.scale**2 + abs(native.coef0)) ** max(1, native.degree)
 
     def error(self) -> float:
-        """Return about how far sums are from exact ones if kernel values are computed in float32."""
+        """Return about how far sums are from exact ones if kernel values are computed in float32.
+
+        The samples are taken to be no longer than the support vectors.
+        """
         native = self._native
         if native is None:
             return np.inf
         if self._expected is None:
-            largest = 1.0
-            if native.formula != 2:
-                largest = float(np.sqrt(self._vectors.row_norms().max())) * native.scale
-                largest = (largest * largest + abs(native.coef0)) ** max(1, native.degree)
-            scale = 1.0 + (self._machine("float32").mean_half if native.formula == 2 else native.degree)
+            if native.formula == 2:
+                scale = 1.0 + self._machine("float32").mean_half
+            else:
+                scale = (1.0 + native.degree) * self._size(self._longest())
             norm = float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
-            self._expected = 6e-8 * scale * largest * norm
+            self._expected = 6e-8 * scale * norm
         return self._expected
 
     def _machine(self, precision: Precision) -> Any:
