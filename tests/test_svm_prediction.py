@@ -163,7 +163,7 @@ def test_what_is_clear_survives_errors(name, K, seed, error):
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr", "joint"])
 @pytest.mark.parametrize("K", [2, 4])
 def test_single_precision_never_decides_what_double_would_not(monkeypatch, K, multiclass):
-    monkeypatch.setattr(scoring, "_SERIAL", 0)
+    monkeypatch.setattr(scoring, "_QUICK", 0)
     X, y = blobs(120, K=K)
     model = SVC(C=100.0, gamma=0.5, multiclass=multiclass).fit(X, y)
     sums = model._support_sums()

@@ -376,17 +376,40 @@ class _KernelMachine:
     def fill_csr(
         self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], first: int
     ) -> None: ...
-    def finish(self, coef: NDArray[Any], /) -> None: ...
-    # The rows, which of them, and where their sums go.
-    def sums_dense(self, X: NDArray[Any], begin: int, end: int, to: NDArray[Any], /) -> None: ...
+    def finish(self, coef: NDArray[Any]) -> None: ...
+    # The rows; which of them are next and how many are taken at a time, which threads share; and where the sums
+    # go, or the classes that win all their pairs by more than the rows' errors (else −1).
+    def sums_dense(self, X: NDArray[Any], next: NDArray[Any], step: int, to: NDArray[Any], /) -> None: ...
+    def winners_dense(
+        self,
+        X: NDArray[Any],
+        next: NDArray[Any],
+        step: int,
+        intercept: NDArray[Any],
+        error: NDArray[Any],
+        winner: NDArray[Any],
+        /,
+    ) -> None: ...
     def sums_csr(
         self,
         data: NDArray[Any],
         indices: NDArray[Any],
         indptr: NDArray[Any],
-        begin: int,
-        end: int,
+        next: NDArray[Any],
+        step: int,
         to: NDArray[Any],
+        /,
+    ) -> None: ...
+    def winners_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        next: NDArray[Any],
+        step: int,
+        intercept: NDArray[Any],
+        error: NDArray[Any],
+        winner: NDArray[Any],
         /,
     ) -> None: ...
 
