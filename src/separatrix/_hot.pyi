@@ -366,7 +366,8 @@ class _KernelMachine:
         degree: int,
         coef0: float,
         scale: float,
-        sparse: bool,
+        zeros: bool,
+        few: bool,
         d: int,
         shift: NDArray[Any] | None,
         sizes: NDArray[Any],
@@ -377,13 +378,13 @@ class _KernelMachine:
         self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], first: int
     ) -> None: ...
     def finish(self, coef: NDArray[Any]) -> None: ...
-    # The rows; which of them are next and how many are taken at a time, which threads share; and where the sums
-    # go, or the classes that win all their pairs by more than the rows' errors (else −1).
-    def sums_dense(self, X: NDArray[Any], next: NDArray[Any], step: int, to: NDArray[Any], /) -> None: ...
+    # The rows; the next of them, which threads share, and how many are taken at a time; where the sums go, or
+    # the classes that win all their pairs by more than the rows' errors (else −1).
+    def sums_dense(self, X: NDArray[Any], turn: NDArray[Any], step: int, to: NDArray[Any], /) -> None: ...
     def winners_dense(
         self,
         X: NDArray[Any],
-        next: NDArray[Any],
+        turn: NDArray[Any],
         step: int,
         intercept: NDArray[Any],
         error: NDArray[Any],
@@ -395,7 +396,7 @@ class _KernelMachine:
         data: NDArray[Any],
         indices: NDArray[Any],
         indptr: NDArray[Any],
-        next: NDArray[Any],
+        turn: NDArray[Any],
         step: int,
         to: NDArray[Any],
         /,
@@ -405,7 +406,7 @@ class _KernelMachine:
         data: NDArray[Any],
         indices: NDArray[Any],
         indptr: NDArray[Any],
-        next: NDArray[Any],
+        turn: NDArray[Any],
         step: int,
         intercept: NDArray[Any],
         error: NDArray[Any],

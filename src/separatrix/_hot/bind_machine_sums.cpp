@@ -178,15 +178,16 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     nb::class_<M> machine(m, ("KernelMachine" + suffix).c_str());
     machine.def(
         "__init__",
-        [](M* self, int formula, int degree, double coef0, double scale, bool sparse, std::int64_t d,
+        [](M* self, int formula, int degree, double coef0, double scale, bool zeros, bool few, std::int64_t d,
            const std::optional<Array<const double>>& shift, const Array<const std::int64_t>& sizes,
            std::int64_t columns) {
-            const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), sparse, 0, d, 0,
+            const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), zeros, 0, d, 0,
                                     nullptr, nullptr};
             new (self) M(like, scale, shift, sizes, columns);
+            self->view.few = few;
         },
-        nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "sparse"_a, "d"_a, "shift"_a.none(), "sizes"_a,
-        "columns"_a);
+        nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "zeros"_a, "few"_a, "d"_a, "shift"_a.none(),
+        "sizes"_a, "columns"_a);
     machine.def_ro("mean_half", &M::mean_half);
     machine.def("finish", &M::finish, "coef"_a, nb::call_guard<nb::gil_scoped_release>());
     const auto def_data = [&]<class Data>(Data) {

@@ -18,6 +18,7 @@ struct MachineData {
     std::int64_t groups, columns;
     const std::int64_t* starts;   // first panel of each group, and the end of the last
     const T* coef;                // [panel][column][width]
+    bool few;                     // whether rows have so few nonzeros that they are mostly read one by one
     // For each panel, the |x|²/2 of a row up to which 2^(x·z − |x|²/2) does not underflow. That is an RBF kernel where
     // 2^(−|z|²/2) is part of the coefficients; where it is not, since it would be too small, the number is negative.
     const T* near;

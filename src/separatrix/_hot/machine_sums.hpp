@@ -23,7 +23,7 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-constexpr std::int64_t ROWS_BYTES = 192 << 10;   // rows that are read at a time
+constexpr std::int64_t ROWS_BYTES = 1 << 20;   // rows that are read at a time
 // Panels that serve all these rows before the next do: from the second-level cache, but from the first where
 // each number of a panel serves one row at a time.
 constexpr std::int64_t PANEL_BYTES = 192 << 10, ALONE_BYTES = 24 << 10;
@@ -248,10 +248,8 @@ template <class T>
 __attribute__((noinline)) void sum_tiles(const MachineData<T>& m, const Tiles<T>& tiles, T* values, double* to) {
     const std::int64_t width = m.groups * m.columns, row = TILE_ROWS * width;
     const std::int64_t size = m.panels.d * PANEL<T> * static_cast<std::int64_t>(sizeof(T));
-    std::int64_t joint = 0;
-    for (std::int64_t t = 0; t < tiles.count; ++t) joint += tiles.tile.data[t].joint;
-    const std::int64_t chunk = 2 * joint < tiles.count ? between(ALONE_BYTES / size, ALONE_PANELS, CHUNK_PANELS)
-                                                       : between(PANEL_BYTES / size, 1, CHUNK_PANELS);
+    const std::int64_t chunk = m.few ? between(ALONE_BYTES / size, ALONE_PANELS, CHUNK_PANELS)
+                                     : between(PANEL_BYTES / size, 1, CHUNK_PANELS);
     const std::int64_t stride = chunk * PANEL<T>;
     for (std::int64_t t = 0; t < tiles.count; ++t)
         for (std::int64_t i = 0; i < tiles.tile.data[t].rows * width; ++i) to[t * row + i] = 0;

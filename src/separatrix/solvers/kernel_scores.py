@@ -29,8 +29,9 @@ _SAFE, _MOST_DOUBT = 32.0, 0.2
 _LEAST = 1e-20
 #: Multiply-adds below which float32 does not pay, and below which threads cost more than they gain.
 _QUICK, _SERIAL = 1 << 20, 1 << 22
-#: Multiply-adds of the rows that a thread takes at a time, and how many rows these are at least.
-_TURN, _LEAST_ROWS = 1 << 23, 32
+#: Multiply-adds of the rows that a thread takes at a time, and how many rows these are at least: support
+#: vectors are read once for all of them. Fewer rows altogether are taken in so many turns.
+_TURN, _TURN_ROWS, _TURNS = 1 << 23, 256, 16
 #: Share of values that are not zero up to which zeros are left out.
 _ZEROS = 0.9
 #: Features up to which places of numbers in a panel fit 32 bits.
@@ -114,7 +115,7 @@ class SupportSums:
     def winners(
         self, X: Any, intercept: Array, error: Array | None = None, precision: Precision | None = None
     ) -> Array | None:
-        """Return the class that wins all its pairs, or −1 for samples that have none; None if it is not known.
+        """Return the class that wins all its pairs, −1 for samples that have none; None if it is not known.
 
         Groups are classes, and their columns the other classes in order.
 
@@ -202,7 +203,7 @@ class SupportSums:
             return np.inf
         if self._expected is None:
             if native.formula == 2:
-                scale = 1.0 + self._machine("float32").mean_half
+                scale = 2.0 + self._machine("float32").mean_half  # of the exponential, and of its argument
             else:
                 scale = (1.0 + native.degree) * self._size(self._longest())
             norm = float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
@@ -225,7 +226,8 @@ class SupportSums:
             degree=native.degree,
             coef0=native.coef0,
             scale=native.scale,
-            sparse=bool(self._packing.share < _ZEROS),
+            zeros=bool(self._packing.share < _ZEROS),
+            few=self._packing.sparse,
             d=vectors.shape[1],
             shift=self._packing.shift,
             sizes=self.sizes,
@@ -250,13 +252,14 @@ class SupportSums:
             self._in_turns(part, lambda *turns, to=out[rows]: run(*turns, to))
 
     def _in_turns(self, samples: DenseView | CsrView, run: Callable[..., None]) -> None:
-        """Let threads take rows until none is left: ``run(rows, next, step)`` in each.
+        """Let threads take rows until none is left: ``run(rows, turn, step)`` in each.
 
         A row's sums do not depend on who takes it, nor on its neighbours.
         """
         m, work = samples.shape[0], self.coef.shape[0] * (samples.shape[1] + 16)
         arrays = csr_parts(samples.array) if samples.sparse else (samples.array,)
-        turns = *arrays, np.zeros(1, dtype=np.int64), max(_LEAST_ROWS, _TURN // work)
+        step = max(_TURNS, min(max(_TURN_ROWS, _TURN // work), -(-m // _TURNS)))
+        turns = *arrays, np.zeros(1, dtype=np.int64), step
         _together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
 
     def _by_blocks(self, X: Any, out: Array) -> None:
@@ -276,7 +279,7 @@ class SupportSums:
 
 
 def _together(work: Callable[[], None], most: int) -> None:
-    """Run the work here, and at the same time in other threads that have nothing else to do; ``most`` in all."""
+    """Run the work here and at the same time in other threads that are idle, ``most`` in all."""
     threads = min(most, thread_count(_limit.get()))
     if threads <= 1 or getattr(_inside, "now", False):
         work()
