@@ -29,9 +29,11 @@ _SAFE, _MOST_DOUBT = 32.0, 0.2
 _LEAST = 1e-20
 #: Multiply-adds below which float32 does not pay, and below which threads cost more than they gain.
 _QUICK, _SERIAL = 1 << 20, 1 << 22
-#: Multiply-adds of the rows that a thread takes at a time, and how many rows these are at least: support
-#: vectors are read once for all of them. Fewer rows altogether are taken in so many turns.
-_TURN, _TURN_ROWS, _TURNS = 1 << 23, 256, 16
+#: Multiply-adds of the rows that a thread takes at a time, and how many rows these are at least.
+_TURN, _TURN_ROWS = 1 << 23, 256
+#: Turns of fewer rows than so many times that; fewer turns where support vectors have more bytes than this,
+#: which each turn reads anew.
+_TURNS, _FAR_TURNS, _FAR_BYTES = 16, 4, 1 << 20
 #: Share of values that are not zero up to which zeros are left out.
 _ZEROS = 0.9
 #: Features up to which places of numbers in a panel fit 32 bits.
@@ -258,7 +260,8 @@ class SupportSums:
         """
         m, work = samples.shape[0], self.coef.shape[0] * (samples.shape[1] + 16)
         arrays = csr_parts(samples.array) if samples.sparse else (samples.array,)
-        step = max(_TURNS, min(max(_TURN_ROWS, _TURN // work), -(-m // _TURNS)))
+        far = self.coef.shape[0] * samples.shape[1] * 4 > _FAR_BYTES
+        step = max(16, min(max(_TURN_ROWS, _TURN // work), -(-m // (_FAR_TURNS if far else _TURNS))))
         turns = *arrays, np.zeros(1, dtype=np.int64), step
         _together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
 
