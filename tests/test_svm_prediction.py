@@ -113,6 +113,79 @@ def test_instruction_sets_agree():
         assert_array_equal(votes, found["baseline"][2])
 
 
+def spread(rng, n, d, zeros):
+    """Samples of very different lengths, some near and some distant, with zeros in common or not."""
+    X = rng.normal(size=(n, d)) * np.exp(rng.uniform(-3, 3, size=(n, 1)))
+    X[:, : d // 3][rng.random((n, d // 3)) < zeros] = 0
+    X[:, d // 3 : d // 2] *= rng.random((n, 1)) < 1 - zeros
+    return X
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.7, 0.97])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_near_and_distant_rows_with_and_without_zeros(zeros, dtype):
+    rng = np.random.default_rng(5)
+    support, X = (spread(rng, n, 30, zeros).astype(dtype) for n in (300, 45))
+    X[:9] = support[:9]
+    coef = rng.normal(size=(300, 2))
+    K = np.exp(-0.2 * np.square(X[:, None].astype(float) - support.astype(float)).sum(axis=2))
+    chosen = _hot.instruction_set()
+    try:
+        for name in _hot.instruction_sets():
+            _hot.use_instruction_set(name)
+            sums = SupportSums(RBF(0.2), support, coef, np.array([180, 120]))
+            found = sums(X, "float64")
+            assert_allclose(found[:, :2], K[:, :180] @ coef[:180], atol=1e-11)
+            assert_allclose(found[:, 2:], K[:, 180:] @ coef[180:], atol=1e-11)
+            # As far from the origin, numbers are as coarse.
+            coarse = 1e-6 * np.square(X).sum(axis=1, keepdims=True) + 1e-5
+            assert (np.abs(sums(X, "float32") - found) < coarse).all()
+            for precision in ("float32", "float64"):
+                together = sums(X, precision)
+                assert_array_equal(np.vstack([sums(x[None], precision) for x in X]), together)
+                assert_array_equal(sums(sparse.csr_array(X), precision), together)
+    finally:
+        _hot.use_instruction_set(chosen)
+
+
+@pytest.mark.parametrize("K", [3, 4, 9])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csr_matrix])
+def test_who_wins_all_pairs(K, form):
+    rng = np.random.default_rng(K)
+    support, sizes = rng.normal(size=(20 * K, 5)), np.full(K, 20)
+    coef, intercept = rng.normal(size=(20 * K, K - 1)), rng.normal(size=K * (K - 1) // 2)
+    X = rng.normal(size=(150, 5))
+    sums = SupportSums(RBF(0.3), support, coef, sizes)
+    coding = Coding.of("ovo", K)
+    scores = pair_scores(sums(X), K, intercept)
+    won = coding.decision(scores).max(axis=1) > K - 1.5
+    for error in (0.0, 0.5):
+        found = sums.winners(form(X), intercept, np.full(150, error))
+        if found is None:
+            assert form is np.asfortranarray  # rows are read one by one
+            continue
+        chosen = coding.decide(scores)
+        clear = coding.clear(scores, chosen, np.full(150, error))
+        assert_array_equal(found, np.where(clear, chosen, -1))
+        assert error or (clear == won).all()
+        with at_most(1):
+            assert_array_equal(sums.winners(form(X), intercept, np.full(150, error)), found)
+    assert won.any()
+
+
+def test_classes_that_no_sample_wins_alone():
+    """Rock, paper, scissors: the sum of scores decides, whatever the number of samples at a time."""
+    X, y = blobs(300, K=3)
+    model = SVC(gamma=0.3).fit(X, y)
+    rng = np.random.default_rng(0)
+    queries = rng.normal(size=(4000, 6)) * 3
+    open_ = model._support_sums().winners(queries, model.intercept_) < 0
+    assert 0 < open_.sum() < 4000
+    decided = model.decision_function(queries).argmax(axis=1)
+    assert_array_equal(model.predict(queries), decided)
+    assert_array_equal([model.predict(x[None])[0] for x in queries[open_][:20]], decided[open_][:20])
+
+
 def test_rows_alone_or_together_and_any_number_of_threads():
     X, y = blobs(600, dtype=np.float32)
     model = SVC(gamma=0.2).fit(X[:200], y[:200])
@@ -163,7 +236,7 @@ def test_what_is_clear_survives_errors(name, K, seed, error):
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr", "joint"])
 @pytest.mark.parametrize("K", [2, 4])
 def test_single_precision_never_decides_what_double_would_not(monkeypatch, K, multiclass):
-    monkeypatch.setattr(scoring, "_SERIAL", 0)
+    monkeypatch.setattr(scoring, "_QUICK", 0)
     X, y = blobs(120, K=K)
     model = SVC(C=100.0, gamma=0.5, multiclass=multiclass).fit(X, y)
     sums = model._support_sums()

@@ -407,7 +407,8 @@ class _KernelMachine:
         degree: int,
         coef0: float,
         scale: float,
-        sparse: bool,
+        zeros: bool,
+        few: bool,
         d: int,
         shift: NDArray[Any] | None,
         sizes: NDArray[Any],
@@ -417,17 +418,40 @@ class _KernelMachine:
     def fill_csr(
         self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], first: int
     ) -> None: ...
-    def finish(self, coef: NDArray[Any], /) -> None: ...
-    # The rows, which of them, and where their sums go.
-    def sums_dense(self, X: NDArray[Any], begin: int, end: int, to: NDArray[Any], /) -> None: ...
+    def finish(self, coef: NDArray[Any]) -> None: ...
+    # The rows; the next of them, which threads share, and how many are taken at a time; where the sums go, or
+    # the classes that win all their pairs by more than the rows' errors (else −1).
+    def sums_dense(self, X: NDArray[Any], turn: NDArray[Any], step: int, to: NDArray[Any], /) -> None: ...
+    def winners_dense(
+        self,
+        X: NDArray[Any],
+        turn: NDArray[Any],
+        step: int,
+        intercept: NDArray[Any],
+        error: NDArray[Any],
+        winner: NDArray[Any],
+        /,
+    ) -> None: ...
     def sums_csr(
         self,
         data: NDArray[Any],
         indices: NDArray[Any],
         indptr: NDArray[Any],
-        begin: int,
-        end: int,
+        turn: NDArray[Any],
+        step: int,
         to: NDArray[Any],
+        /,
+    ) -> None: ...
+    def winners_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        turn: NDArray[Any],
+        step: int,
+        intercept: NDArray[Any],
+        error: NDArray[Any],
+        winner: NDArray[Any],
         /,
     ) -> None: ...
 

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -50,6 +51,9 @@ Memory<T> zeros(std::int64_t count) {
     return memory;
 }
 
+// Largest |z|²/2 of which 2^(−|z|²/2) may be part of a coefficient, and exponent below which 2^(−x) underflows.
+constexpr double MOST_HALF = 100.0, LOWEST = 125.0;
+
 // A machine with its memory. The loops are those chosen when it was made: the width belongs to them.
 template <class T>
 struct Machine {
@@ -57,7 +61,8 @@ struct Machine {
     MachineData<T> view{};
     std::vector<double> shift;
     std::vector<std::int64_t> starts, places;  // place of each support vector among the padded ones
-    Memory<T> data, half, coef;
+    Memory<T> data, half, coef, near;
+    double mean_half = 0;
 
     Machine(const PanelData<T>& like, double scale, const std::optional<Array<const double>>& mean,
             const Array<const std::int64_t>& sizes, std::int64_t columns)
@@ -72,6 +77,7 @@ struct Machine {
         data = zeros<T>(padded * like.d);
         half = zeros<T>(padded);
         coef = zeros<T>(padded * columns);
+        near = zeros<T>(starts.back());
         view.panels = like;
         view.panels.n = padded;
         view.panels.width = width;
@@ -83,9 +89,11 @@ struct Machine {
         view.columns = columns;
         view.starts = starts.data();
         view.coef = coef.get();
+        view.near = near.get();
     }
 
-    std::int64_t place(std::int64_t i) const { return places[static_cast<std::size_t>(i)]; }
+    static std::size_t at_(std::int64_t i) { return static_cast<std::size_t>(i); }
+    std::int64_t place(std::int64_t i) const { return places[at_(i)]; }
     T* vector(std::int64_t i) {
         const std::int64_t at = place(i), width = loops.width;
         return data.get() + at / width * width * view.panels.d + at % width;
@@ -94,12 +102,26 @@ struct Machine {
     T packed(Data x, std::int64_t j) const {
         return static_cast<T>((static_cast<double>(x) - (view.shift ? view.shift[j] : 0.0)) * view.scale);
     }
-    void set_coef(const Array<const double>& given) {
+    // Keeps the coefficients, with the factor 2^(−|z|²/2) of an RBF kernel where that leaves all numbers in range.
+    void finish(const Array<const double>& given) {
         const std::int64_t width = loops.width, columns = view.columns;
+        loops.finish(view.panels);
+        for (const std::int64_t at : places) mean_half += static_cast<double>(half[at_(at)]);
+        mean_half /= places.empty() ? 1.0 : static_cast<double>(places.size());
+        for (std::int64_t p = 0; p < starts.back(); ++p) {
+            double most = 0;
+            for (std::int64_t l = 0; l < width; ++l) most = std::fmax(most, static_cast<double>(half[at_(p * width + l)]));
+            // x·z − |x|²/2 is |z|²/2 at most, and −|x|²/2 − |x||z| at least.
+            const double root = std::sqrt(LOWEST + most) - std::sqrt(most);
+            near[at_(p)] = static_cast<T>(view.panels.formula == Formula::rbf && most <= MOST_HALF ? root * root : -1.0);
+        }
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(places.size()); ++i) {
             const std::int64_t at = place(i);
+            const bool factor = near[at_(at / width)] >= 0;
+            const double scale = factor ? std::exp2(-static_cast<double>(half[at_(at)])) : 1.0;
             T* to = coef.get() + at / width * width * columns + at % width;
-            for (std::int64_t c = 0; c < columns; ++c) to[c * width] = static_cast<T>(given.data()[i * columns + c]);
+            for (std::int64_t c = 0; c < columns; ++c)
+                to[c * width] = static_cast<T>(given.data()[i * columns + c] * scale);
         }
     }
 };
@@ -128,48 +150,69 @@ void fill_csr(Machine<T>& machine, const Array<const Data>& data, const Array<co
     }
 }
 
+template <class Data>
+StridedArray<Data> strided(const Matrix<const Data>& X) {
+    return {X.data(), X.stride(0), X.stride(1)};
+}
+
+template <class A>
+std::int64_t rows_of(const A& array) {
+    return static_cast<std::int64_t>(array.shape(0));
+}
+
+template <class T, class Rows>
+void run(const Machine<T>& machine, const Rows& rows, const Turns& turns, double* to, const Pairs* pairs) {
+    nb::gil_scoped_release release;
+    machine.loops.of(rows)(machine.view, rows, turns, to, pairs);
+}
+
 template <class T>
 void bind_precision(nb::module_& m, const std::string& suffix) {
     using M = Machine<T>;
     nb::class_<M> machine(m, ("KernelMachine" + suffix).c_str());
     machine.def(
         "__init__",
-        [](M* self, int formula, int degree, double coef0, double scale, bool sparse, std::int64_t d,
+        [](M* self, int formula, int degree, double coef0, double scale, bool zeros, bool few, std::int64_t d,
            const std::optional<Array<const double>>& shift, const Array<const std::int64_t>& sizes,
            std::int64_t columns) {
-            const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), sparse, 0, d, 0,
+            const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), zeros, 0, d, 0,
                                     nullptr, nullptr};
             new (self) M(like, scale, shift, sizes, columns);
+            self->view.few = few;
         },
-        nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "sparse"_a, "d"_a, "shift"_a.none(), "sizes"_a,
-        "columns"_a);
-    machine.def_prop_ro("mean_half", [](const M& self) {
-        double sum = 0;
-        for (const std::int64_t at : self.places) sum += static_cast<double>(self.half[static_cast<std::size_t>(at)]);
-        return self.places.empty() ? 0.0 : sum / static_cast<double>(self.places.size());
-    });
-    machine.def("finish", [](M& self, const Array<const double>& coef) {
-        nb::gil_scoped_release release;
-        self.loops.finish(self.view.panels);
-        self.set_coef(coef);
-    });
+        nb::kw_only(), "formula"_a, "degree"_a, "coef0"_a, "scale"_a, "zeros"_a, "few"_a, "d"_a, "shift"_a.none(),
+        "sizes"_a, "columns"_a);
+    machine.def_ro("mean_half", &M::mean_half);
+    machine.def("finish", &M::finish, "coef"_a, nb::call_guard<nb::gil_scoped_release>());
     const auto def_data = [&]<class Data>(Data) {
         machine.def("fill_dense", fill_dense<T, Data>, "X"_a, "first"_a, nb::call_guard<nb::gil_scoped_release>());
-        machine.def("sums_dense", [](const M& self, const Matrix<const Data>& X, std::int64_t begin, std::int64_t end,
-                                     const Array<double>& to) {
-            const StridedArray<Data> rows{X.data(), X.stride(0), X.stride(1)};
-            nb::gil_scoped_release release;
-            self.loops.of(rows)(self.view, rows, begin, end, to.data());
+        machine.def("sums_dense", [](const M& self, const Matrix<const Data>& X, const Array<std::int64_t>& next,
+                                     std::int64_t step, const Array<double>& to) {
+            run(self, strided(X), {next.data(), rows_of(X), step}, to.data(), nullptr);
+        });
+        machine.def("winners_dense", [](const M& self, const Matrix<const Data>& X, const Array<std::int64_t>& next,
+                                        std::int64_t step, const Array<const double>& intercept,
+                                        const Array<const double>& error, const Array<std::int64_t>& winner) {
+            const Pairs pairs{intercept.data(), error.data(), winner.data()};
+            run(self, strided(X), {next.data(), rows_of(X), step}, nullptr, &pairs);
         });
         const auto def_csr = [&]<class Index>(Index) {
             machine.def("fill_csr", fill_csr<T, Data, Index>, "data"_a, "indices"_a, "indptr"_a, "first"_a,
                         nb::call_guard<nb::gil_scoped_release>());
             machine.def("sums_csr", [](const M& self, const Array<const Data>& data, const Array<const Index>& indices,
-                                       const Array<const Index>& indptr, std::int64_t begin, std::int64_t end,
-                                       const Array<double>& to) {
+                                       const Array<const Index>& indptr, const Array<std::int64_t>& next,
+                                       std::int64_t step, const Array<double>& to) {
                 const CsrArray<Data, Index> rows{data.data(), indices.data(), indptr.data(), self.view.panels.d};
-                nb::gil_scoped_release release;
-                self.loops.of(rows)(self.view, rows, begin, end, to.data());
+                run(self, rows, {next.data(), rows_of(indptr) - 1, step}, to.data(), nullptr);
+            });
+            machine.def("winners_csr", [](const M& self, const Array<const Data>& data,
+                                          const Array<const Index>& indices, const Array<const Index>& indptr,
+                                          const Array<std::int64_t>& next, std::int64_t step,
+                                          const Array<const double>& intercept, const Array<const double>& error,
+                                          const Array<std::int64_t>& winner) {
+                const CsrArray<Data, Index> rows{data.data(), indices.data(), indptr.data(), self.view.panels.d};
+                const Pairs pairs{intercept.data(), error.data(), winner.data()};
+                run(self, rows, {next.data(), rows_of(indptr) - 1, step}, nullptr, &pairs);
             });
         };
         def_csr(std::int32_t{});

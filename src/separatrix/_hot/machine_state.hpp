@@ -18,6 +18,23 @@ struct MachineData {
     std::int64_t groups, columns;
     const std::int64_t* starts;   // first panel of each group, and the end of the last
     const T* coef;                // [panel][column][width]
+    bool few;                     // whether rows have so few nonzeros that they are mostly read one by one
+    // For each panel, the |x|²/2 of a row up to which 2^(x·z − |x|²/2) does not underflow. That is an RBF kernel where
+    // 2^(−|z|²/2) is part of the coefficients; where it is not, since it would be too small, the number is negative.
+    const T* near;
+};
+
+// Rows that threads take a few at a time until they reach the end.
+struct Turns {
+    std::int64_t* next;
+    std::int64_t end, step;
+};
+
+// What sums of each class against each other one decide: the class that wins all its pairs by more than a row's
+// error, or −1 where there is none.
+struct Pairs {
+    const double *intercept, *error;
+    std::int64_t* winner;
 };
 
 // Dense rows in any order.
@@ -27,9 +44,10 @@ struct StridedArray {
     std::int64_t row_stride, column_stride;
 };
 
-// to[row − begin][group][column] = Σ_j k(x_row, z_j) c_j over the support vectors of each group
+// to[row][group][column] = Σ_j k(x_row, z_j) c_j over the support vectors of each group, or with `pairs`, where
+// the groups are classes, only what these sums decide
 template <class T, class Rows>
-using MachineSums = void (*)(const MachineData<T>&, const Rows&, std::int64_t begin, std::int64_t end, double* to);
+using MachineSums = void (*)(const MachineData<T>&, const Rows&, const Turns&, double* to, const Pairs* pairs);
 
 template <class T>
 struct MachineKernels {

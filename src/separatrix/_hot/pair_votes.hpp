@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "machine_state.hpp"
 #include "scratch.hpp"
 
 namespace separatrix {
@@ -17,6 +18,23 @@ void pair_scores(const double* sums, std::int64_t rows, std::int64_t K, const do
         for (std::int64_t i = 0; i < K; ++i)
             for (std::int64_t j = i + 1; j < K; ++j)
                 *to++ = sums[i * (K - 1) + j - 1] + sums[j * (K - 1) + i] + *b++;
+    }
+}
+
+// The class that wins all its pairs by more than an error, or −1. It would win a knockout, too: only the winner of
+// one has to be looked at.
+void pair_winners(const double* sums, std::int64_t begin, std::int64_t end, std::int64_t K, const Pairs& pairs) {
+    for (std::int64_t r = begin; r < end; ++r, sums += K * (K - 1)) {
+        const auto score = [&](std::int64_t i, std::int64_t j) {  // i < j
+            return sums[i * (K - 1) + j - 1] + sums[j * (K - 1) + i] + pairs.intercept[i * (2 * K - i - 3) / 2 + j - 1];
+        };
+        std::int64_t best = 0;
+        for (std::int64_t j = 1; j < K; ++j)
+            if (score(best, j) < 0) best = j;
+        bool clear = true;
+        for (std::int64_t j = 0; j < best; ++j) clear &= -score(j, best) > pairs.error[r];
+        for (std::int64_t j = best + 1; j < K; ++j) clear &= score(best, j) > pairs.error[r];
+        pairs.winner[r] = clear ? best : -1;
     }
 }
 

@@ -312,14 +312,20 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
 
         Single precision decides where its error cannot matter; other samples' scores are computed again.
         """
-        error = self._support_sums().quick_error(X)
-        if error is None:
+        sums = self._support_sums()
+        error = sums.quick_error(X)
+        single: Precision | None = None if error is None else "float32"
+        chosen = sums.winners(X, self.intercept_, error, single) if self._by_pairs else None
+        if chosen is not None:
+            open_ = np.flatnonzero(chosen < 0)
+        elif error is None:
             return self._coding.decide(self._score_columns(X))
-        scores = self._score_columns(X, "float32")
-        chosen = self._coding.decide(scores)
-        doubtful = np.flatnonzero(~self._coding.clear(scores, chosen, error))
-        if doubtful.size:
-            chosen[doubtful] = self._coding.decide(self._score_columns(X[doubtful]))
+        else:
+            scores = self._score_columns(X, single)
+            chosen = self._coding.decide(scores)
+            open_ = np.flatnonzero(~self._coding.clear(scores, chosen, error))
+        if open_.size:
+            chosen[open_] = self._coding.decide(self._score_columns(X[open_]))
         return chosen
 
     def _linear_coef(self) -> Any:

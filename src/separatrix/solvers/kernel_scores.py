@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView, view_of, working_dtype
-from separatrix.data.threads import in_threads
+from separatrix.data.threads import _inside, _limit, _pool, thread_count
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import Kernel
 from separatrix.solvers.kernel_matrix import Native, Precision, native_of, packing_of
@@ -26,9 +27,17 @@ _ERROR = 1e-5
 _SAFE, _MOST_DOUBT = 32.0, 0.2
 #: Kernel values of inner products, at most, below which float32 does not decide.
 _LEAST = 1e-20
-#: Multiply-adds below which threads cost more than they gain; parts that the rows are dealt out in above,
-#: which are multiples of so many rows.
-_SERIAL, _PARTS, _ROWS = 1 << 20, 16, 8
+#: Multiply-adds below which float32 does not pay, and below which threads cost more than they gain.
+_QUICK, _SERIAL = 1 << 20, 1 << 22
+#: Multiply-adds of the rows that a thread takes at a time, and how many rows these are at least.
+_TURN, _TURN_ROWS = 1 << 23, 256
+#: Turns of fewer rows than so many times that; fewer turns where support vectors have more bytes than this,
+#: which each turn reads anew.
+_TURNS, _FAR_TURNS, _FAR_BYTES = 16, 4, 1 << 20
+#: Share of values that are not zero up to which zeros are left out.
+_ZEROS = 0.9
+#: Features up to which places of numbers in a panel fit 32 bits.
+_MOST_FEATURES = 1 << 25
 
 
 class SupportSums:
@@ -71,7 +80,7 @@ class SupportSums:
                 self._narrow = _Narrow(support)
                 self.support = support = self._narrow(support)
             self._vectors = view_of(support)
-            if support.shape[0] * support.shape[1] * 8 > _SUPPORT_BYTES:
+            if support.shape[0] * support.shape[1] * 8 > _SUPPORT_BYTES or support.shape[1] > _MOST_FEATURES:
                 native = None
         self._native = native
         if native is not None:
@@ -103,8 +112,47 @@ class SupportSums:
         if self._native is None or not _is_matrix(X):
             self._by_blocks(X, out)
         else:
-            machine = self._machine(precision or self.precision(X))
-            self._compiled(machine, view_of(_canonical(X)), out)
+            self._compiled(self._machine(precision or self.precision(X)), view_of(_canonical(X)), out)
+
+    def winners(
+        self, X: Any, intercept: Array, error: Array | None = None, precision: Precision | None = None
+    ) -> Array | None:
+        """Return the class that wins all its pairs, −1 for samples that have none; None if it is not known.
+
+        Groups are classes, and their columns the other classes in order.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list
+            Samples.
+        intercept : ndarray of shape (pairs,)
+            What each pair's score begins with.
+        error : ndarray of shape (n,) or None
+            By how much pairs must be won.
+        precision : {"float32", "float64"} or None
+            As in a call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from separatrix.kernels import Linear
+        >>> coef = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        >>> sums = SupportSums(Linear(), np.eye(3), coef, np.ones(3, dtype=int))
+        >>> sums.winners(np.array([[3.0, 2.0, 1.0], [1.0, 1.5, 1.0]]), np.zeros(3)).tolist()
+        [0, 1]
+        """
+        if self._native is None or self._narrow is not None or not _is_matrix(X):
+            return None
+        machine, samples = self._machine(precision or self.precision(X)), view_of(_canonical(X))
+        if not samples.rows_in_place:
+            return None
+        m = samples.shape[0]
+        intercept = np.ascontiguousarray(intercept, dtype=np.float64)
+        error = np.zeros(m) if error is None else error
+        winner = np.empty(m, dtype=np.int64)
+        run = machine.winners_csr if samples.sparse else machine.winners_dense
+        self._in_turns(samples, lambda *turns: run(*turns, intercept, error, winner))
+        return winner
 
     def precision(self, X: Any) -> Precision:
         """Return the precision for these samples: float32 where they are and it is exact to about 1e-5."""
@@ -118,7 +166,7 @@ class SupportSums:
         """
         if self._native is None or not _is_matrix(X):
             return None
-        if X.shape[0] * self.coef.shape[0] * (self._vectors.shape[1] + 16) < _SERIAL:
+        if X.shape[0] * self.coef.shape[0] * (self._vectors.shape[1] + 16) < _QUICK:
             return None
         if self.precision(X) == "float32":
             return None
@@ -157,7 +205,7 @@ class SupportSums:
             return np.inf
         if self._expected is None:
             if native.formula == 2:
-                scale = 1.0 + self._machine("float32").mean_half
+                scale = 2.0 + self._machine("float32").mean_half  # of the exponential, and of its argument
             else:
                 scale = (1.0 + native.degree) * self._size(self._longest())
             norm = float(np.sqrt(np.square(self.coef).sum(axis=0).max()))
@@ -180,7 +228,8 @@ class SupportSums:
             degree=native.degree,
             coef0=native.coef0,
             scale=native.scale,
-            sparse=self._packing.sparse,
+            zeros=bool(self._packing.share < _ZEROS),
+            few=self._packing.sparse,
             d=vectors.shape[1],
             shift=self._packing.shift,
             sizes=self.sizes,
@@ -196,30 +245,25 @@ class SupportSums:
         return machine
 
     def _compiled(self, machine: Any, samples: DenseView | CsrView, out: Array) -> None:
-        """Deal the samples out to threads, in parts that depend on the sizes alone."""
-        m, d = samples.shape
-        step = -(-m // (_PARTS * _ROWS)) * _ROWS
-        if m * self.coef.shape[0] * (d + 16) < _SERIAL:
-            step = m
-        if not samples.rows_in_place:  # what has to be converted, is so part by part
-            step = min(step, samples.parts()[0].stop)
-        parts = -(-m // step)
-
-        def work(number: int) -> None:
-            rows = slice(number * step, min(m, (number + 1) * step))
-            begin, end, block = rows.start, rows.stop, samples.array
-            if not samples.rows_in_place:
-                begin, end, block = 0, rows.stop - rows.start, samples.read(rows)
-            if samples.sparse:
-                machine.sums_csr(*csr_parts(block), begin, end, out[rows])
-            else:
-                machine.sums_dense(block, begin, end, out[rows])
-
-        if parts == 1:
-            work(0)
+        run = machine.sums_csr if samples.sparse else machine.sums_dense
+        if samples.rows_in_place:
+            self._in_turns(samples, lambda *turns: run(*turns, out))
             return
-        for _ in in_threads(work, parts):
-            pass
+        for rows in samples.parts():  # what has to be converted, is so part by part
+            part = view_of(samples.read(rows))
+            self._in_turns(part, lambda *turns, to=out[rows]: run(*turns, to))
+
+    def _in_turns(self, samples: DenseView | CsrView, run: Callable[..., None]) -> None:
+        """Let threads take rows until none is left: ``run(rows, turn, step)`` in each.
+
+        A row's sums do not depend on who takes it, nor on its neighbours.
+        """
+        m, work = samples.shape[0], self.coef.shape[0] * (samples.shape[1] + 16)
+        arrays = csr_parts(samples.array) if samples.sparse else (samples.array,)
+        far = self.coef.shape[0] * samples.shape[1] * 4 > _FAR_BYTES
+        step = max(16, min(max(_TURN_ROWS, _TURN // work), -(-m // (_FAR_TURNS if far else _TURNS))))
+        turns = *arrays, np.zeros(1, dtype=np.int64), step
+        _together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
 
     def _by_blocks(self, X: Any, out: Array) -> None:
         """Sum with blocks of the kernel's own values."""
@@ -235,6 +279,25 @@ class SupportSums:
             for g in range(groups):
                 part = slice(ends[g] - int(self.sizes[g]), ends[g])
                 out[begin : begin + step, g * width : (g + 1) * width] = values[:, part] @ self.coef[part]
+
+
+def _together(work: Callable[[], None], most: int) -> None:
+    """Run the work here and at the same time in other threads that are idle, ``most`` in all."""
+    threads = min(most, thread_count(_limit.get()))
+    if threads <= 1 or getattr(_inside, "now", False):
+        work()
+        return
+
+    def task() -> None:
+        _inside.now = True
+        work()
+
+    pool = _pool(thread_count(_limit.get()))
+    helpers = [pool.submit(task) for _ in range(threads - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
 
 
 class _Narrow:
