@@ -37,9 +37,15 @@ def samples(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def pairs(labels: np.ndarray, nu: float | None = None, name: str = "ovo"):
     members = Coding.of(name, len(SIZES)).members(labels)
+    given = members.offsets, members.rows, members.signs
     if nu is not None:
-        return [nu_classification(rows, signs, np.ones(rows.size), nu) for rows, signs in members]
-    return [classification(rows, signs, np.full(rows.size, 10.0)) for rows, signs in members]
+        return nu_classification(*given, np.ones(members.rows.size), nu)
+    return classification(*given, np.full(members.rows.size, 10.0))
+
+
+def one(rows, signs, upper):
+    """Return the problem of two classes alone."""
+    return classification(np.array([0, rows.size]), rows, signs, upper)[0]
 
 
 def solve(X, problems, threads=1, *, kernel: Kernel | None = None, cache_bytes=1e8, precision="float32"):
@@ -98,7 +104,7 @@ def test_only_classes_that_others_share_and_that_fit():
     # Another choice of samples of the same number between the same ends is another class.
     rows = problems[0].rows.copy()
     rows[1:3] = rows[2], rows[1]
-    changed = [classification(rows, problems[0].signs, problems[0].upper), *problems[1:]]
+    changed = [one(rows, problems[0].signs, problems[0].upper), *problems[1:]]
     assert shared_by(X, changed)[0] is not all(shared_by(X, problems))
 
 
@@ -107,5 +113,5 @@ def test_problems_in_which_signs_alternate_keep_whole_rows():
     problems = []
     for p in pairs(labels):
         order = np.argsort(p.rows)
-        problems.append(classification(p.rows[order], p.signs[order], p.upper[order]))
+        problems.append(one(p.rows[order], p.signs[order], p.upper[order]))
     assert not any(shared_by(X, problems))

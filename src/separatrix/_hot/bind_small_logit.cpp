@@ -50,8 +50,8 @@ void separatrix::bind_small_logit(nb::module_& m) {
             self->x = x;
             self->classes.resize(stride);
             self->support.resize(count);
-            const std::size_t H = count * count + 2 * K * K, U = (l1 > 0 ? 2 : 1) * count * count;
-            self->memory.resize(stride * (2 + size + 3 * most + 2) + d + 6 * count + H + U);
+            const std::size_t H = count * count + 2 * K * K, U = count * count + 4 * count;
+            self->memory.resize(stride * (2 + size + 3 * most + 2) + d + 7 * count + H + U);
             double* next = self->memory.data();
             const auto take = [&](std::size_t entries) { return std::exchange(next, next + entries); };
             SmallLogitState& s = self->state;
@@ -83,6 +83,7 @@ void separatrix::bind_small_logit(nb::module_& m) {
                 .r = take(count),
                 .rhs = take(count),
                 .support = self->support.data(),
+                .lambda = take(count),
                 .loss = 0,
                 .primal = 0,
                 .bound = -HUGE_VAL,
@@ -97,6 +98,7 @@ void separatrix::bind_small_logit(nb::module_& m) {
                 s.sides[i] = self->classes[i] ? 1.0 : -1.0;
                 s.total += s.weights[i];
             }
+            for (std::size_t a = 0; a < count; ++a) s.lambda[a] = a % size < d ? l1 : 0.0;
             for (std::size_t k = 0; k < K; ++k) {
                 std::memcpy(s.V + k * size, coef.data() + k * d, d * sizeof(double));
                 if (intercept) s.V[k * size + d] = start.data()[k];

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 
 #include "bindings.hpp"
 #include "kernels.hpp"
@@ -19,10 +18,6 @@ namespace {
 template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-SolveSmall chosen() {
-    return SEPARATRIX_CHOSEN(solve_small);
-}
 
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -70,6 +65,6 @@ void separatrix::bind_small_smo(nb::module_& m) {
     // Works for some seconds at most; several threads may share the problems.
     run.def("run", [](SmallSmoRun& self, double seconds) {
         nb::gil_scoped_release release;
-        chosen()(self.problems, SmallSmoRun::next, &self, seconds_now() + seconds, seconds_now);
+        SEPARATRIX_CHOSEN(small_smo_set).solve(self.problems, SmallSmoRun::next, &self, seconds_now() + seconds, seconds_now);
     });
 }

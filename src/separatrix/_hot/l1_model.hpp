@@ -3,12 +3,10 @@
 //     min over z:  g·(z − w) + ½ (z − w)·H·(z − w) + Σ_j λ_j |z_j|
 //
 // by coordinate descent, which finds the weights that are not 0, in turn with Newton steps on these, which find their
-// values. Also Cholesky's factors, and the search along a step for a squared loss with an L1 penalty.
+// values.
 #pragma once
 
 #include <cstdint>
-
-#include "box_dual.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -143,41 +141,6 @@ struct L1Model {
         return passed - t * (slope + 0.5 * t * curve);
     }
 };
-
-// How far to go from w to z, at most all the way: where the slope of the objective, which rises from start < 0, is
-// about 0. r: the loss, and how its scores change on the way.
-inline double l1_search(Response r, const double* w, const double* z, const double* lambda, std::int64_t size,
-                        double start) {
-    constexpr double ENOUGH = 0.01;
-    double low = 0, high = 1, t = 1;
-    for (int step = 0; step < 60; ++step) {
-        r.t = t;
-        const ResponseSums sums = respond(r);
-        double slope = -sums.slope;
-        for (std::int64_t j = 0; j < size; ++j) {
-            // From the left: a weight that becomes 0 at the end comes from its old side.
-            const double move = z[j] - w[j], now = t == 1 ? z[j] : w[j] + t * move;
-            slope += lambda[j] * (now > 0 ? move : now < 0 ? -move : move < 0 ? move : -move);
-        }
-        if (slope != slope) return low;
-        if (t == 1 ? slope <= ENOUGH * -start : (slope < 0 ? -slope : slope) <= ENOUGH * -start) return t;
-        (slope < 0 ? low : high) = t;
-        t -= slope / sums.bend;
-        if (!(t > low && t < high)) t = low > 0 ? 0.5 * (low + high) : 0.2 * high;
-        if (high - low < 1e-9 * high) return low;
-    }
-    return low;
-}
-
-// The derivative of the penalty's and the smooth part's sum at w towards z.
-inline double l1_slope(const double* g, const double* w, const double* z, const double* lambda, std::int64_t size) {
-    double slope = 0;
-    for (std::int64_t j = 0; j < size; ++j) {
-        const double move = z[j] - w[j];
-        slope += g[j] * move + lambda[j] * (w[j] > 0 ? move : w[j] < 0 ? -move : move < 0 ? -move : move);
-    }
-    return slope;
-}
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

@@ -2,6 +2,7 @@
 // that a step in Python would take longer to call than to compute.
 #pragma once
 
+#include "l1_model.hpp"
 #include "links.hpp"
 #include "small_logit_state.hpp"
 
@@ -10,12 +11,12 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 constexpr double RIDGE = 1e-11;     // what the scaled Hessian's diagonal is raised by
-constexpr double BALANCED = 1e-12;  // sum of a column's residuals, as a share of all weights, that counts as 0
+constexpr double BALANCED = 1e-12;  // sum of a column's residuals, as a share of all weights, that a bound allows for
+constexpr double EVEN = 1e-15;      // and that is as good as 0
 constexpr double ROUNDING = 1e-13;  // of the objective
 
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double magnitude(double a) { return a < 0 ? -a : a; }
-inline double soft(double z, double by) { return z > by ? z - by : z < -by ? z + by : 0.0; }
 
 // Rows × columns of products Σ_i left[a][i] right[b][i]; count is a multiple of the registers' lanes.
 template <int A, int B>
@@ -261,9 +262,13 @@ private:
         const bool balanced = size == d || balance();
         gradient();
         s.primal = s.loss + penalty(0);
-        double largest = 0, over = 0, rest = 0;
+        // A bound holds for residuals that sum to 0; what they lack, intercepts as large as these could make use of.
+        double largest = 0, over = 0, rest = 0, uneven = 0;
         for (std::int64_t a = 0; a < m; ++a) {
-            if (!penalised(a)) continue;
+            if (!penalised(a)) {
+                uneven += magnitude(s.g[a] * s.V[a]);
+                continue;
+            }
             const double g = magnitude(s.g[a]), G = slope_of(a), beyond = larger(g - s.l1, 0);
             largest = larger(largest, g);
             over += beyond * beyond;
@@ -272,11 +277,11 @@ private:
         s.gap = __builtin_huge_val();
         if (balanced && s.l1 > 0) {
             const double feasible = largest > s.l1 ? s.l1 / largest : 1.0;
-            s.bound = larger(s.bound, entropy(feasible));
-            if (s.l2 > 0 && feasible < 1) s.bound = larger(s.bound, entropy(1) - over / (2 * s.l2));
+            s.bound = larger(s.bound, entropy(feasible) - uneven);
+            if (s.l2 > 0 && feasible < 1) s.bound = larger(s.bound, entropy(1) - over / (2 * s.l2) - uneven);
             s.gap = larger(s.primal - s.bound, 0);
         } else if (balanced && s.l2 > 0) {
-            s.gap = rest / (2 * s.l2);
+            s.gap = rest / (2 * s.l2) + uneven;
             s.bound = s.primal - s.gap;
         }
         if (!s.factored) return;
@@ -290,13 +295,15 @@ private:
     // Newton's steps on the intercepts alone, until the residuals of each column sum to 0; returns whether they do.
     bool balance() {
         double *B = s.H, *h = s.D, *U = s.H + K * K, *scale = s.r;  // free between steps
+        double last = __builtin_huge_val();
         for (int round = 0; round < 8; ++round) {
             double worst = 0;
             for (std::int64_t k = 0; k < K; ++k) {
                 products<1, 1>(s.weights, s.Q + k * N, N, h + k, 1);
                 worst = larger(worst, magnitude(h[k]));
             }
-            if (worst <= BALANCED * s.total) return true;
+            if (worst <= EVEN * s.total || (worst <= BALANCED * s.total && !(worst < 0.5 * last))) return true;
+            last = worst;
             for (std::int64_t k = 0; k < K; ++k)
                 for (std::int64_t l = 0; l <= k; ++l) {
                     curvature(k, l);
@@ -314,9 +321,9 @@ private:
             if (s.loss <= before + ROUNDING * magnitude(before)) continue;
             for (std::int64_t k = 0; k < K; ++k) shift(k, h[k] - mean);
             s.loss = loss(0, true);
-            return false;
+            break;
         }
-        return false;
+        return last <= BALANCED * s.total;
     }
 
     void shift(std::int64_t k, double by) {
@@ -375,67 +382,14 @@ private:
         }
     }
 
-    // D ← argmin of slope·D + ½ DᵀHD + λ₁‖V + D‖₁, by coordinate descent and Newton's steps on the support
+    // D ← argmin of slope·D + ½ DᵀHD + λ₁‖V + D‖₁
     void minimise_model() {
         for (std::int64_t a = 0; a < m; ++a) {
-            s.D[a] = 0;
+            s.D[a] = s.V[a];
             s.r[a] = slope_of(a);
         }
-        double fallen = 0;
-        for (int sweep = 1; sweep <= 400; ++sweep) {
-            double fall = 0;
-            for (std::int64_t a = 0; a < m; ++a) {
-                const double h = s.H[a * m + a];
-                if (!(h > 1e-290)) continue;
-                const double now = s.V[a] + s.D[a], free = now - s.r[a] / h;
-                const double next = penalised(a) ? soft(free, s.l1 / h) : free;
-                if (next == now) continue;
-                move(a, next - s.V[a]);
-                fall += h * (next - now) * (next - now);
-            }
-            fallen += fall;
-            if (!(fall > 1e-14 * fallen)) return;
-            if (sweep % 8 == 0) newton_on_support();
-        }
-    }
-
-    void move(std::int64_t a, double to) {
-        const double by = to - s.D[a], *row = s.H + a * m;
-        s.D[a] = to;
-        for (std::int64_t e = 0; e < m; ++e) s.r[e] += by * row[e];
-    }
-
-    // Goes towards the model's minimum among weights of these signs, up to the first that becomes 0.
-    void newton_on_support() {
-        double *B = s.U, *factor = B + m * m, *rhs = s.rhs, *scale = s.scale;
-        std::int64_t* support = s.support;
-        std::int64_t count = 0;
-        for (std::int64_t a = 0; a < m; ++a)
-            if (s.H[a * m + a] > 1e-290 && (!penalised(a) || s.V[a] + s.D[a] != 0)) support[count++] = a;
-        for (std::int64_t p = 0; p < count; ++p) {
-            const std::int64_t a = support[p];
-            const double now = s.V[a] + s.D[a];
-            rhs[p] = -s.r[a] - (penalised(a) ? now > 0 ? s.l1 : -s.l1 : 0.0);
-            for (std::int64_t q = 0; q < count; ++q) B[p * count + q] = s.H[a * m + support[q]];
-        }
-        factorise(factor, count, count, scale, B);
-        solve(factor, count, count, scale, rhs);
-        double reach = 1;
-        std::int64_t first = -1;
-        for (std::int64_t p = 0; p < count; ++p) {
-            const std::int64_t a = support[p];
-            const double now = s.V[a] + s.D[a];
-            if (!penalised(a) || (now + rhs[p]) * now > 0) continue;
-            const double far = -now / rhs[p];
-            if (far < reach) {
-                reach = far;
-                first = a;
-            }
-        }
-        for (std::int64_t p = 0; p < count; ++p) {
-            const std::int64_t a = support[p];
-            move(a, a == first ? -s.V[a] : s.D[a] + reach * rhs[p]);
-        }
+        L1Model{m, s.H, s.lambda, s.D, s.r, s.U, s.support}.solve(1e-13);
+        for (std::int64_t a = 0; a < m; ++a) s.D[a] -= s.V[a];
     }
 
     // How far to go along D: 1 is the whole step, 0 where nothing is gained.

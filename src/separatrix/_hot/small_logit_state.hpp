@@ -19,8 +19,10 @@ struct SmallLogitState {
     double *V;                                 // [columns][size]: parameters of centred features
     double *F, *Q, *Z;                         // [columns, at least 2][stride]: scores, residuals p − t, change of the scores
     double *scaled;                            // [2][stride]
-    double *g, *H, *U, *scale, *D, *r, *rhs;   // loss gradient, Hessian, its factor; step, model's gradient
+    double *g, *H, *U, *scale, *D, *r, *rhs;   // loss gradient, Hessian, its factor (or an L1 model's work); step,
+                                               // model's gradient
     std::int64_t* support;                     // [columns × size]
+    double* lambda;                            // [columns × size]: L1 penalties, 0 for intercepts
     double loss, primal, bound, gap, decrement, violation;
     bool factored;
 };

@@ -4,7 +4,10 @@
 namespace separatrix {
 namespace SEPARATRIX_ISA {
 
-SolveSmall solve_small() { return solve_problems; }
+const SmallSmoSet& small_smo_set() {
+    static const SmallSmoSet table = {solve_problems};
+    return table;
+}
 
 }  // namespace SEPARATRIX_ISA
 }  // namespace separatrix

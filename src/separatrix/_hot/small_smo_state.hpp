@@ -30,12 +30,11 @@ struct SmallProblems {
     std::int32_t* status;              // −1: fresh, else as in SmoState
 };
 
-// Solves the problems that next(owner) names, until it names none (−1) or seconds() reaches the deadline.
-using SolveSmall = void (*)(const SmallProblems&, std::int64_t (*next)(void*), void* owner, double deadline,
-                            double (*seconds)());
+struct SmallSmoSet {
+    // Solves the problems that next(owner) names, until it names none (−1) or seconds() reaches the deadline.
+    void (*solve)(const SmallProblems&, std::int64_t (*next)(void*), void* owner, double deadline, double (*seconds)());
+};
 
-namespace baseline { SolveSmall solve_small(); }
-namespace v3 { SolveSmall solve_small(); }
-namespace v4 { SolveSmall solve_small(); }
+SEPARATRIX_TABLE(SmallSmoSet, small_smo_set)
 
 }  // namespace separatrix

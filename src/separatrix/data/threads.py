@@ -94,6 +94,29 @@ def in_threads(function: Callable[[int], Result], count: int) -> Iterator[Result
     yield from _pool(thread_count(_limit.get())).map(task, range(count))
 
 
+def together(work: Callable[[], None], most: int) -> None:
+    """Run the work here and at the same time in other threads that are idle, ``most`` in all.
+
+    The work asks for its next part until there is none; who comes too late finds nothing to do.
+    """
+    threads = min(most, thread_count(_limit.get()))
+    if threads <= 1 or getattr(_inside, "now", False):
+        work()
+        return
+
+    def task() -> None:
+        _inside.now = True
+        work()
+
+    helpers = [_pool(thread_count(_limit.get())).submit(task) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
+
+
 #: Rows of an array that one thread works on at a time.
 _BLOCK_ROWS = 1 << 14
 

@@ -13,7 +13,10 @@ from sklearn.utils.validation import _num_samples
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
-from separatrix.solvers.svm import one_class
+from separatrix.solvers.svm import SupportMachines, one_class
+
+#: Rounding of scores, in units of their last digit, that a boundary allows for.
+_DIGITS = 64
 
 
 class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
@@ -115,7 +118,13 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
             machine = solver.machines[0]
             used = np.flatnonzero(machine.coef)
             model._n_support = np.array([used.size], dtype=np.int32)
-            model._keep_support(samples, rows[used], machine.coef[None, used], np.array([machine.intercept]))
+            # A sample on the boundary counts as an inlier, whatever the last digits of its score.
+            single = getattr(samples, "dtype", None) == np.float32
+            digits = _DIGITS * float(np.finfo(np.float32 if single else np.float64).eps)
+            assert isinstance(solver, SupportMachines)
+            largest = float(np.max(solver.matrix.diag))
+            intercept = machine.intercept + digits * largest * float(machine.coef.sum())
+            model._keep_support(samples, rows[used], machine.coef[None, used], np.array([intercept]))
             model.offset_ = -model.intercept_
             model.n_iter_ = int(solver.solutions[0].steps)
 

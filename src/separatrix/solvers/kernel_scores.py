@@ -10,7 +10,7 @@ from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView, view_of, working_dtype
-from separatrix.data.threads import _inside, _limit, _pool, thread_count
+from separatrix.data.threads import together
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import Kernel
 from separatrix.solvers.kernel_matrix import Native, Precision, native_of, packing_of
@@ -263,7 +263,7 @@ class SupportSums:
         far = self.coef.shape[0] * samples.shape[1] * 4 > _FAR_BYTES
         step = max(16, min(max(_TURN_ROWS, _TURN // work), -(-m // (_FAR_TURNS if far else _TURNS))))
         turns = *arrays, np.zeros(1, dtype=np.int64), step
-        _together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
+        together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
 
     def _by_blocks(self, X: Any, out: Array) -> None:
         """Sum with blocks of the kernel's own values."""
@@ -279,25 +279,6 @@ class SupportSums:
             for g in range(groups):
                 part = slice(ends[g] - int(self.sizes[g]), ends[g])
                 out[begin : begin + step, g * width : (g + 1) * width] = values[:, part] @ self.coef[part]
-
-
-def _together(work: Callable[[], None], most: int) -> None:
-    """Run the work here and at the same time in other threads that are idle, ``most`` in all."""
-    threads = min(most, thread_count(_limit.get()))
-    if threads <= 1 or getattr(_inside, "now", False):
-        work()
-        return
-
-    def task() -> None:
-        _inside.now = True
-        work()
-
-    pool = _pool(thread_count(_limit.get()))
-    helpers = [pool.submit(task) for _ in range(threads - 1)]
-    work()
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
 
 
 class _Narrow:

@@ -194,6 +194,9 @@ class SmallLogit:
                     idle[k] = 0 if progress else idle[k] + 1
                     least[k] = min(primal, least[k][0]), min(gap, least[k][1])
                     done = self._distance(*found[k]) <= self.tol
+                    if done and self.l1 == 0 and state.step():
+                        # Newton's last step squares the distance: the parameters get all digits for little.
+                        found[k] = state.measure()
                     stuck |= not done and (not moved or idle[k] >= _PATIENCE)
             number += 1
             if stuck and self.otherwise is not None:
