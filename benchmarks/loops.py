@@ -67,6 +67,7 @@ def _read() -> Loop:
 
 _PASSES = {"max_iter": 40, "tol": None, "random_state": 0}
 _two, _five, _single = partial(_dense, 2), partial(_dense, 5), partial(_dense, 5, "float32")
+_little = partial(_dense, 2, rows=100)
 _few, _words, _short = partial(_dense, 3, rows=300), partial(_text, 2), partial(_text, 2, rows=200)
 
 LOOPS: dict[str, Callable[[], Loop]] = {
@@ -86,8 +87,11 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "box dual hinge": partial(_fit, _short, "LinearSVC", loss="hinge"),
     "hinge dense": partial(_fit, partial(_dense, 2, rows=400), "LinearSVC", loss="hinge"),
     "crammer singer": partial(_fit, partial(_text, 5, rows=200), "LinearSVC", multi_class="crammer_singer"),
-    "smo": partial(_fit, _few, "SVC", C=10.0),
-    "smo sparse": partial(_fit, _short, "SVC"),
+    "logistic small": partial(_fit, _little, "LogisticRegression"),
+    "logistic small l1": partial(_fit, _little, "LogisticRegression", l1_ratio=1.0, C=0.1),
+    "smo": partial(_fit, partial(_dense, 3), "SVC", C=10.0),
+    "smo sparse": partial(_fit, _words, "SVC"),
+    "smo small": partial(_fit, _few, "SVC", C=10.0),
     "smo regression": partial(_regress, _few, "SVR"),
     "kernel scores": partial(_predict, _few, "SVC"),
     "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute", n_jobs=1),

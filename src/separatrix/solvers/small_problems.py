@@ -19,7 +19,7 @@ from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
 
 #: Most samples of which one kernel matrix is made: for one problem, for several; most samples of a problem.
-_ALONE, _SHARED, _LARGEST = 512, 3000, 640
+_ALONE, _SHARED, _LARGEST = 200, 3000, 300
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05
 #: Variables of all problems together below which threads cost more than they gain.
