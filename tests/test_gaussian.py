@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix.models.discriminant import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from separatrix.models.gaussian import GaussianClassifier
+from separatrix.persistence import load, save
 from separatrix.solvers.covariance import factorise
 
 FORMS = ("shared", "full", "diagonal", "spherical")
@@ -606,3 +607,39 @@ def test_wide_sparse_text():
     assert (model.predict(X) == y).mean() > 0.9
     with pytest.raises(ValueError, match="50,000 features need"):
         LinearDiscriminantAnalysis().fit(X, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_samples_of_many_features_need_no_covariance(weighted, tmp_path):
+    """The directions of a wide problem are those that the covariance itself gives."""
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 12)
+    X = random.standard_normal((36, 120)) * 10.0 ** random.uniform(-3, 3, 120) + y[:, None]
+    X[:, 7] = 3.0
+    s = random.uniform(0.5, 2.0, 36) if weighted else None
+    wide = LinearDiscriminantAnalysis().fit(X, y, sample_weight=s)
+    whole = LinearDiscriminantAnalysis(store_covariance=True).fit(X, y, sample_weight=s)
+    assert "rows" in wide._state
+    assert "scatter" in whole._state
+    assert_allclose(wide.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-7)
+    assert_allclose(np.abs(wide.transform(X)), np.abs(whole.transform(X)), rtol=1e-7, atol=1e-7)
+    assert_allclose(wide.log_det_, whole.log_det_)
+    assert_allclose(wide.log_density(X), whole.log_density(X), rtol=1e-7)
+    assert_allclose(wide.certificate_.primal, whole.certificate_.primal)
+    (root,), (other,) = wide._roots(), whole._roots()
+    assert_allclose(root @ root.T, other @ other.T, rtol=1e-6, atol=1e-9 * np.abs(other).max() ** 2)
+    save(wide, tmp_path / "wide.sx")
+    again = load(tmp_path / "wide.sx")
+    assert_array_equal(again.predict_proba(X), wide.predict_proba(X))
+    more = [model.partial_fit(X + 0.1, y, sample_weight=s) for model in (again, whole)]
+    assert_allclose(more[0].coef_, more[1].coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_the_memory_of_a_wide_fit_is_that_of_its_samples():
+    """A covariance of 30,000 features would take 7 GB."""
+    random = np.random.default_rng(1)
+    y = np.arange(20) % 2
+    X = random.standard_normal((20, 30_000)) + y[:, None]
+    model, other = LinearDiscriminantAnalysis().fit(X, y), peer.LinearDiscriminantAnalysis().fit(X, y)
+    assert model.whitening_.shape == (30_000, 18)
+    assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-8)

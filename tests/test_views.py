@@ -68,6 +68,15 @@ def test_float_blocks_are_no_copies(name):
     assert view.array is VIEWS[name]
 
 
+@pytest.mark.parametrize("name", ["csr", "csr matrix float32", "csr 64-bit"])
+def test_float_blocks_of_sparse_rows_are_no_copies(name):
+    view = view_of(VIEWS[name])
+    for begin in range(0, 56, 7):
+        block = view.read(slice(begin, begin + 7))
+        assert np.shares_memory(block.data, VIEWS[name].data)
+        assert np.shares_memory(block.indices, VIEWS[name].indices)
+
+
 def test_rows_in_place():
     assert {name for name, data in VIEWS.items() if view_of(data).rows_in_place} == {
         "C",

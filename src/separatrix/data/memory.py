@@ -124,8 +124,11 @@ class CsrView(DataView):
             return self.array
         indptr = self.array.indptr[begin : end + 1]
         stored = slice(indptr[0], indptr[-1])
-        parts = (self.array.data[stored], self.array.indices[stored], indptr - indptr[0])
-        return type(self.array)(parts, shape=(end - begin, self.shape[1]), copy=False)
+        # Given the parts, SciPy's constructor would copy values that are less than half of their array.
+        block = type(self.array)((end - begin, self.shape[1]), dtype=self.array.dtype)
+        block.data, block.indices = self.array.data[stored], self.array.indices[stored]
+        block.indptr = indptr - indptr[0]
+        return block
 
     def take(self, rows: Array) -> Any:
         """Return the given rows as one float CSR matrix."""

@@ -56,6 +56,10 @@ class GenerativeClassifier(IterativeClassifier, ABC):
     def _kind(self) -> str:
         """Return which moments the model needs."""
 
+    def _kind_of_fit(self, shape: tuple[int, int]) -> str:
+        """Return which moments a fit on samples of this shape needs."""
+        return self._kind()
+
     def _refuse_stream(self) -> None:
         """Raise an error if the parameters need all samples at once."""
 
@@ -108,7 +112,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         if getattr(self, "_skl_callbacks", None):
             context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
         view = view_of(X)
-        moments = class_moments(view, numbers, len(classes), weights, kind=self._kind())
+        moments = class_moments(view, numbers, len(classes), weights, kind=self._kind_of_fit(view.shape))
         self._finish(moments, counts, Training(view, numbers, weights), view.dtype, begin)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -149,8 +153,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         moments = class_moments(view, numbers, n_classes, weights, kind=kind)
         dtype = view.dtype
         if (state := getattr(self, "_state", None)) is not None:
-            before = Moments(**{name: part for name, part in state.items() if name != "counts"}, kind=kind)
-            moments = before + moments
+            moments = self._moments_so_far(state, kind) + moments
             counts = state["counts"] + counts
             dtype = np.result_type(dtype, getattr(self, "means_", np.empty(0, dtype)).dtype)
         self._forget()
@@ -161,6 +164,12 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             self._keep(moments, counts)
             self._unready = str(error)
         return self
+
+    def _moments_so_far(self, state: dict[str, Array], kind: str) -> Moments:
+        parts = {name: part for name, part in state.items() if name != "counts"}
+        if (rows := parts.pop("rows", None)) is not None:
+            parts["scatter"] = rows.T @ rows
+        return Moments(**parts, kind=kind)
 
     def _finish(
         self, moments: Moments, counts: Array, training: Training | None, dtype: Any, begin: float
@@ -193,7 +202,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         self._state = {
             "weight": moments.weight,
             "mean": moments.mean,
-            "scatter": moments.scatter,
+            "rows" if moments.kind == "rows" else "scatter": moments.scatter,
             "rest": moments.rest,
             "counts": counts,
         }

@@ -18,6 +18,7 @@ from separatrix.solvers.covariance import (
     Factor,
     factor_of_spectrum,
     factorise,
+    factorise_rows,
     fourth_moments,
     shrunk,
     spectrum,
@@ -238,6 +239,11 @@ class LinearDiscriminantAnalysis(
         own = self.priors is not None or self.shrinkage == "auto"
         return "full" if weighted and own else "shared"
 
+    def _kind_of_fit(self, shape: tuple[int, int]) -> str:
+        # Of few samples of many features the covariance is not formed where nobody asks for it.
+        alone = self.solver == "svd" and not self.store_covariance
+        return "rows" if self._kind() == "shared" and alone and 2 * shape[0] < shape[1] else self._kind()
+
     def _solve(self, moments: Moments, counts: Array, training: Training | None, dtype: Any) -> Certificate:
         n_classes, d = moments.mean.shape
         if counts.sum() == n_classes:
@@ -248,11 +254,13 @@ class LinearDiscriminantAnalysis(
         with np.errstate(divide="ignore"):
             log_priors = np.log(priors)
         n, means = moments.total_weight, moments.mean
-        within = moments.within()
         size = np.abs(means).max(axis=0)
         xbar = weighted_mean(means, priors)
         if self.solver == "svd":
-            factor = factorise(within / n, size, tol=self.tol**2)
+            if moments.kind == "rows":
+                factor = factorise_rows(moments.scatter / np.sqrt(n), size, tol=self.tol**2)
+            else:
+                factor = factorise(moments.within() / n, size, tol=self.tol**2)
             shares = n * priors / (n_classes - 1)
             directions, ratios = directions_of_means(means, xbar, shares, factor, self.tol)
             coef, intercept = linear_rule(means, directions, log_priors, xbar)
@@ -265,7 +273,7 @@ class LinearDiscriminantAnalysis(
             factor = factorise(cov, size, own_units=True)
             coef, intercept = linear_rule(means, factor.whitening, log_priors, np.zeros(d))
             self.covariance_ = cov.astype(dtype)
-            trace = trace_product(factor, within)
+            trace = trace_product(factor, moments.within())
         if self.solver == "eigen":
             total = self._total(moments, training)
             directions, ratios = directions_of_covariance(total - cov, factor)
@@ -328,7 +336,10 @@ class LinearDiscriminantAnalysis(
     def _roots(self) -> list[Array]:
         if hasattr(self, "covariance_") and self.solver != "svd":
             return [self.covariance_ @ self.whitening_]
-        scatter, n = self._state["scatter"], self._state["weight"].sum()
+        n = self._state["weight"].sum()
+        if (rows := self._state.get("rows")) is not None:
+            return [rows.T @ (rows @ self.whitening_) / n]
+        scatter = self._state["scatter"]
         return [(scatter if scatter.ndim == 2 else scatter.sum(axis=0)) / n @ self.whitening_]
 
 

@@ -76,9 +76,44 @@ def factorise(
             log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
             return Factor(np.ascontiguousarray((inverse / std).T), log_det)
     values, vectors = _correlation_spectrum(R)
+    return _by_spectrum(values, vectors, std, floor, own_units)
+
+
+def factorise_rows(rows: Array, size: Array, *, tol: float = 0.0) -> Factor:
+    """Factorise ``AᵀA`` from ``A``, which has fewer rows than columns: no matrix of d × d is formed.
+
+    ``R = (A D⁻¹)ᵀ (A D⁻¹)`` has the spectrum of the small ``(A D⁻¹)(A D⁻¹)ᵀ``.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, d)
+        ``A``.
+    size, tol
+        As in :func:`factorise`.
+    """
+    d = rows.shape[1]
+    std = np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    varies = std > 8 * EPS * np.abs(size)
+    A = rows[:, varies] / std[varies]
+    values, left = np.linalg.eigh(A @ A.T)
+    positive = values > 0
+    values, left = values[positive], left[:, positive]
+    whitening = np.zeros((d, 0))
+    if not values.size:
+        return Factor(whitening, 0.0)
+    part = _by_spectrum(values, A.T @ (left / np.sqrt(values)), std[varies], max(tol, 16 * d * EPS), False)
+    if varies.all():
+        return part
+    whitening = np.zeros((d, part.rank))
+    whitening[varies] = part.whitening
+    return Factor(whitening, part.log_det)
+
+
+def _by_spectrum(values: Array, vectors: Array, std: Array, floor: float, own_units: bool) -> Factor:
+    """Return the factor of ``D V Λ Vᵀ D`` without the eigenvalues that are rounding errors."""
     kept = values > max(floor, floor * values[-1])
     vectors, values = vectors[:, kept], values[kept]
-    if values.shape[0] == d:
+    if values.shape[0] == std.shape[0]:
         log_det = float(np.log(values).sum() + 2.0 * np.log(std).sum())
         return Factor(vectors / np.sqrt(values) / std[:, None], log_det)
     # Σ = B Bᵀ = Q T Tᵀ Qᵀ, so that Σ⁺ = Q T⁻ᵀ T⁻¹ Qᵀ in the features' own units.

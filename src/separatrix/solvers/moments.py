@@ -30,7 +30,7 @@ LARGEST_SCATTER = 1 << 30
 _PIECE_BYTES = 32 << 20
 #: Features from which larger blocks pay.
 _WIDE = 256
-KINDS = ("shared", "full", "diagonal")
+KINDS = ("shared", "full", "diagonal", "rows")
 
 
 @dataclass(eq=False)
@@ -47,10 +47,11 @@ class Moments:
         Class means; 0 for a class without weight.
     scatter : ndarray
         ``Σ_k S_k`` of shape (d, d) for kind "shared", ``S_k`` of shape (K, d, d) for "full", its
-        diagonal of shape (K, d) for "diagonal".
+        diagonal of shape (K, d) for "diagonal"; for "rows" a matrix ``A`` of shape (m, d) with
+        ``AᵀA = Σ_k S_k``, where samples are fewer than features.
     rest : ndarray of shape (K, d)
         What rounding left out: the means are ``mean + rest``.
-    kind : {"shared", "full", "diagonal"}
+    kind : {"shared", "full", "diagonal", "rows"}
         What the scatter holds.
 
     Examples
@@ -74,7 +75,8 @@ class Moments:
     def empty(cls, n_classes: int, n_features: int, kind: str = "shared") -> Moments:
         """Return the moments of no samples."""
         square, rows = (n_features, n_features), (n_classes, n_features)
-        shape = {"shared": square, "full": (n_classes, *square), "diagonal": rows}[kind]
+        none = (0, n_features)
+        shape = {"shared": square, "full": (n_classes, *square), "diagonal": rows, "rows": none}[kind]
         return cls(np.zeros(n_classes), np.zeros(rows), np.zeros(shape), np.zeros(rows), kind)
 
     def copy(self) -> Moments:
@@ -92,10 +94,14 @@ class Moments:
                 f"moments of kind {self.kind!r} and shape {self.mean.shape} do not merge with those of kind "
                 f"{other.kind!r} and shape {other.mean.shape}."
             )
-        self.scatter += other.scatter
+        if self.kind != "rows":
+            self.scatter += other.scatter
         factor, delta = self._join(other.weight, other.mean, other.rest)
         both = np.flatnonzero(factor)
-        if self.kind == "diagonal":
+        if self.kind == "rows":
+            spread = delta[both] * np.sqrt(factor[both])[:, None]
+            self.scatter = np.concatenate([self.scatter, other.scatter, spread])
+        elif self.kind == "diagonal":
             self.scatter[both] += factor[both, None] * np.square(delta[both])
         elif self.kind == "full":
             for k in both:
@@ -136,6 +142,8 @@ class Moments:
 
     def within(self) -> Array:
         """Return ``Σ_k S_k``: (d, d), or its diagonal (d,) for kind "diagonal"."""
+        if self.kind == "rows":
+            return np.asarray(self.scatter.T @ self.scatter)
         return self.scatter if self.kind == "shared" else np.asarray(self.scatter.sum(axis=0))
 
     def centred_means(self) -> Array:
@@ -168,8 +176,9 @@ def class_moments(
         Number of classes.
     weights : ndarray of shape (n,) or None
         Weights of the samples, not negative.
-    kind : {"shared", "full", "diagonal"}
-        Whether the scatter is summed over the classes, kept for each, or only its diagonal kept.
+    kind : {"shared", "full", "diagonal", "rows"}
+        Whether the scatter is summed over the classes, kept for each, or only its diagonal kept; "rows"
+        keeps the centred samples themselves instead.
 
     Returns
     -------
@@ -179,7 +188,7 @@ def class_moments(
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
     d = view.shape[1]
-    matrices = {"shared": 1, "full": n_classes, "diagonal": 0}[kind]
+    matrices = {"shared": 1, "full": n_classes, "diagonal": 0, "rows": 0}[kind]
     if matrices * d * d * 8 > LARGEST_SCATTER:
         raise ValueError(
             f"{d:,} features need {matrices:,} scatter matri{'x' if matrices == 1 else 'ces'} of "
@@ -252,7 +261,9 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
             total.scatter[k] += np.einsum("ij,ij->j", Xk, Xk)
     factor, delta = total._join(weight, mean, rest)
     X[n:] = delta[present] * np.sqrt(factor[present])[:, None]
-    if total.kind == "shared":
+    if total.kind == "rows":
+        total.scatter = np.concatenate([total.scatter, X])
+    elif total.kind == "shared":
         # NumPy sees a matrix times itself and does half the work.
         total.scatter += X.T @ X
     elif total.kind == "full":
