@@ -34,7 +34,7 @@ from separatrix.solvers.gaussian import (
     shared_log_densities,
     weighted_mean,
 )
-from separatrix.solvers.moments import Moments
+from separatrix.solvers.moments import LARGEST_SCATTER, Moments
 
 
 class _DiscriminantAnalysis(GenerativeClassifier):
@@ -241,8 +241,9 @@ class LinearDiscriminantAnalysis(
 
     def _kind_of_fit(self, shape: tuple[int, int]) -> str:
         # Of few samples of many features the covariance is not formed where nobody asks for it.
-        alone = self.solver == "svd" and not self.store_covariance
-        return "rows" if self._kind() == "shared" and alone and 2 * shape[0] < shape[1] else self._kind()
+        kind, (n, d) = self._kind(), shape
+        alone = self.solver == "svd" and not self.store_covariance and kind == "shared"
+        return "rows" if alone and 2 * n < d and 16 * n * d <= LARGEST_SCATTER else kind
 
     def _solve(self, moments: Moments, counts: Array, training: Training | None, dtype: Any) -> Certificate:
         n_classes, d = moments.mean.shape
