@@ -1,6 +1,7 @@
 """Settings shared by all tests, and the small data sets that many of them use."""
 
 import os
+import signal
 from pathlib import Path
 
 # Pictures are drawn into memory: no test may need a screen. Set before anything imports matplotlib.
@@ -9,6 +10,9 @@ os.environ["MPLBACKEND"] = "Agg"
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Ctrl-C is tested by signals, which a run in the background would have inherited as ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A first call may import scikit-learn or load the compiled core: deadlines would only measure that.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
