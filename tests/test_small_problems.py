@@ -14,6 +14,7 @@ from separatrix.kernels import RBF, Linear
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
 from separatrix.multiclass import Coding
+from separatrix.solvers import small_problems
 from separatrix.solvers._loop import Below, Control, run
 from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.kernel_matrix import KernelMatrix
@@ -53,6 +54,20 @@ def _solved(matrix: KernelMatrix, problems: DualProblems, tol: float = 1e-10) ->
     solver = SmallProblems(matrix, problems, tol=tol, max_steps=100_000)
     run(solver, Below(-1.0), max_iter=np.inf)
     return solver
+
+
+@pytest.mark.parametrize("nu", [None, 0.1])
+def test_pauses_change_no_bit(monkeypatch, nu):
+    X, numbers = _classes(3, 40)
+    problems = _problems(numbers, "ovo", C=1e4, nu=nu)
+    whole = _solved(_matrix(X), problems)
+    pauses = []
+    monkeypatch.setattr(small_problems, "_SLICE", -1.0)
+    monkeypatch.setattr(SmallProblems, "_record", lambda self: pauses.append(1) or {})
+    broken = _solved(_matrix(X), _problems(numbers, "ovo", C=1e4, nu=nu))
+    assert len(pauses) > 3
+    assert_array_equal(broken.solutions.alpha, whole.solutions.alpha)
+    assert_array_equal(broken.solutions.steps, whole.solutions.steps)
 
 
 def _objective(matrix: KernelMatrix, problem: object, alpha: np.ndarray) -> float:

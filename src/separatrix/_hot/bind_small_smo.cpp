@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 #include "bindings.hpp"
 #include "kernels.hpp"
@@ -26,9 +27,13 @@ double seconds_now() {
 // The problems, and which is the next one for whoever asks.
 struct SmallSmoRun {
     SmallProblems problems;
+    std::vector<std::int64_t> quota;
     std::atomic<std::int64_t> place{0};
 
-    explicit SmallSmoRun(const SmallProblems& given) : problems(given) {}
+    explicit SmallSmoRun(const SmallProblems& given)
+        : problems(given), quota(static_cast<std::size_t>(given.count)) {
+        problems.quota = quota.data();
+    }
 
     static std::int64_t next(void* owner) {
         auto& self = *static_cast<SmallSmoRun*>(owner);
@@ -55,7 +60,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
                 static_cast<std::int64_t>(starts.shape(0)) - 1, largest, copies, separate, starts.data(), rows.data(),
                 signs.data(), upper.data(), values.data(), static_cast<std::int64_t>(values.shape(1)), alpha.data(),
                 gradient.data(), tol, coarse, most_steps, steps.data(), violation.data(), worst_curvature.data(),
-                status.data()});
+                status.data(), nullptr});
         },
         nb::kw_only(), "values"_a, "starts"_a, "rows"_a, "signs"_a, "upper"_a, "alpha"_a, "gradient"_a, "copies"_a,
         "separate"_a, "largest"_a, "tol"_a, "coarse"_a, "most_steps"_a, "steps"_a, "violation"_a, "worst_curvature"_a,

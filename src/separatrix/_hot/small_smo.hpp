@@ -21,6 +21,8 @@ class SmallSmo {
     static constexpr double DEPENDENT = 1e-11;
     // Bounds that one move of the free variables may meet.
     static constexpr int BOUNCES = 12;
+    // Steps of pairs, about, that come between two looks at the clock.
+    static constexpr std::int64_t LONGEST = 1 << 14;
 
     const SmallProblems& p;
     const std::int64_t most;
@@ -50,20 +52,28 @@ public:
         s.steps = p.steps[k];
         s.worst_curvature = p.worst_curvature[k];
         s.violation = INFINITE;
-        s.tol = s.steps || p.tol > p.coarse ? p.tol : p.coarse;
-        std::int64_t quota = 100 + 4 * s.points;
+        // Time breaks a problem off between such quotas only and goes on there: it changes no bit of the solution.
+        std::int64_t quota = p.quota[k];
+        s.tol = quota || s.steps || p.tol > p.coarse ? p.tol : p.coarse;
+        if (!quota) quota = 100 + 4 * s.points;
+        p.quota[k] = 0;
         for (;;) {
             s.most_steps = s.steps + quota < p.most_steps || p.most_steps < 0 ? s.steps + quota : p.most_steps;
             s.status = 0;
             s.loaded = false;
-            run_smo(s, deadline, seconds);
+            run_smo(s, INFINITE, seconds);
             if (s.status == 0 || s.status == 3 || (s.status == 1 && s.tol <= p.tol)) break;
             if (s.status == 2 && p.most_steps >= 0 && s.steps >= p.most_steps) break;
             s.tol = p.tol;
             // From now on as much time for pairs as for all free variables together; more where those do not move.
             const double cost = move_free();
             const auto steps = static_cast<std::int64_t>(cost / (4.0 * static_cast<double>(variables) + 100.0));
-            quota = cost > 0 ? 2 + steps : 2 * quota;
+            quota = cost > 0 ? 2 + steps : quota < LONGEST ? 2 * quota : quota;
+            if (seconds() > deadline) {
+                s.status = 0;
+                p.quota[k] = quota;
+                break;
+            }
         }
         write(k);
     }

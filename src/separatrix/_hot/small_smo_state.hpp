@@ -28,6 +28,7 @@ struct SmallProblems {
     double* violation;
     double* worst_curvature;
     std::int32_t* status;              // −1: fresh, else as in SmoState
+    std::int64_t* quota;               // of a problem that was broken off: steps of pairs that come next; else 0
 };
 
 struct SmallSmoSet {
