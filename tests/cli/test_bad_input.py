@@ -196,7 +196,7 @@ def test_a_model_is_no_data(refused, banknote, tmp_path, run):
         assert "a model file, not data" in refused("fit", tmp_path / name)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["separability", "banknote.csv", "--json"]])
 def test_a_full_disk_is_told_in_one_line(words, banknote, tmp_path):
     with open("/dev/full", "w") as full:

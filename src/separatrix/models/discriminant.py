@@ -6,13 +6,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
-from separatrix.models._generative import GenerativeClassifier, Training
+from separatrix.models._discriminant import DiscriminantAnalysis
+from separatrix.models._generative import Training
 from separatrix.models._validation import view_samples
 from separatrix.solvers.covariance import (
     Factor,
@@ -37,86 +38,10 @@ from separatrix.solvers.gaussian import (
 from separatrix.solvers.moments import LARGEST_SCATTER, Moments
 
 
-class _DiscriminantAnalysis(GenerativeClassifier):
-    """Covariances with scikit-learn's parameters ``shrinkage`` and ``covariance_estimator``."""
-
-    solver: str
-    shrinkage: Any
-    covariance_estimator: Any
-    store_covariance: bool
-
-    def _check_combination(self) -> None:
-        if self.solver == "svd" and self.shrinkage is not None:
-            # scikit-learn's exception: the decomposition of the samples never forms a covariance to shrink.
-            raise NotImplementedError(
-                "shrinkage not supported with 'svd' solver. Choose solver='eigen'"
-                + (" or 'lsqr'." if isinstance(self, LinearDiscriminantAnalysis) else ", or set reg_param.")
-            )
-        if self.covariance_estimator is not None and self.shrinkage not in (None, 0):
-            raise ValueError(
-                "covariance_estimator and shrinkage parameters are not None. Only one of the two can be set."
-            )
-
-    def _refuse_stream(self) -> None:
-        self._check_combination()
-        for name in ("shrinkage", "covariance_estimator"):
-            value = getattr(self, name)
-            if isinstance(value, str) or hasattr(value, "fit"):
-                raise ValueError(
-                    f"{name}={value!r} needs all samples at once and does not go with partial_fit: give "
-                    "shrinkage a number, or call fit."
-                )
-
-    def _class_covariances(self, moments: Moments, training: Training | None) -> Any:
-        """Yield the covariance of each class; (0) for a class without samples."""
-        if self.covariance_estimator is not None:
-            assert training is not None
-            for k in range(moments.weight.shape[0]):
-                yield self._estimated(training, np.flatnonzero(training.classes == k))
-            return
-        scales, fourth = np.empty(0), np.empty(0)
-        if self.shrinkage == "auto":
-            assert training is not None
-            variances = np.einsum("kjj->kj", moments.scatter) / moments.weight[:, None]
-            scales = np.where(variances > 0, np.sqrt(variances), 1.0)
-            fourth = fourth_moments(training.view, training.classes, training.weights, moments.mean, scales)
-        for k, n in enumerate(moments.weight):
-            cov = moments.scatter[k] / max(n, np.finfo(np.float64).tiny)
-            if self.shrinkage == "auto":
-                cov = standardised_ledoit_wolf(cov, scales[k], n, fourth[k])
-            elif self.shrinkage:
-                cov = shrunk(cov, self.shrinkage)
-            yield cov
-
-    def _estimated(self, training: Training, rows: Array) -> Array:
-        """Return what the user's estimator says about some rows."""
-        if training.weights is not None:
-            s = training.weights[rows]
-            rows = rows[s > 0]
-            if np.ptp(training.weights[rows]) > 0:
-                raise ValueError(
-                    "covariance_estimator does not take sample weights: leave out one of the two, or use "
-                    "shrinkage."
-                )
-        X = training.view.take(rows)
-        estimator = clone(self.covariance_estimator, safe=False)
-        estimator.fit(X.toarray() if hasattr(X, "toarray") else X)
-        if not hasattr(estimator, "covariance_"):
-            raise ValueError(f"{type(estimator).__name__} does not have a covariance_ attribute")
-        return np.atleast_2d(np.asarray(estimator.covariance_, dtype=np.float64))
-
-    def _certificate(self, moments: Moments, counts: Array, likelihood: float) -> Certificate:
-        return Certificate(
-            status="converged",
-            message=f"closed form from {counts.sum():,} samples of {np.count_nonzero(counts)} classes",
-            primal=-likelihood / moments.total_weight,
-        )
-
-
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    _DiscriminantAnalysis,
+    DiscriminantAnalysis,
     LinearClassifier,
 ):
     r"""Linear discriminant analysis: Gaussian classes with one covariance, and the directions between them.
@@ -191,6 +116,7 @@ class LinearDiscriminantAnalysis(
     whitening_: Array
     log_det_: Any
     scalings_: Array
+    _instead = " or 'lsqr'"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"svd", "lsqr", "eigen"})],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
@@ -344,7 +270,7 @@ class LinearDiscriminantAnalysis(
         return [(scatter if scatter.ndim == 2 else scatter.sum(axis=0)) / n @ self.whitening_]
 
 
-class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
+class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
     r"""Quadratic discriminant analysis: Gaussian classes, each with its own covariance.
 
     Scores ``s_k = log π_k − ½ log det Σ_k − ½ (x − μ_k)ᵀ Σ_k⁻¹ (x − μ_k)``: quadratic boundaries.
@@ -397,6 +323,7 @@ class QuadraticDiscriminantAnalysis(_DiscriminantAnalysis):
     [1]
     """
 
+    _instead = ", or set reg_param"
     scalings_: list[Array]
     rotations_: list[Array]
     whitening_: Array

@@ -57,7 +57,6 @@ class Columns:
         view: DataView,
         own: Array,
         rows: Array | None,
-        share: float,
         before: Columns | None,
     ) -> None:
         dual = solver.dual
@@ -107,12 +106,6 @@ class Columns:
         #: Free samples of each column's last Hessian and the sums of their products.
         self.kept: dict[int, tuple[Array, Array]] = {}
         self.keep = K * d * d * 8 <= _KEPT_BYTES
-        self.sample, self.before = rows is not None, np.full(K, np.inf)
-        if dual.l1:
-            self.curve = 0.0
-            self.bound, self.damping = np.full(K, -np.inf), np.zeros(K)
-            self.ends, self.factors = np.zeros((K, d + 1)), dual.factors(d)
-            self.scales = self._scales()
         if solver.given and rows is None:
             self._leap(solver.V[own])
 
@@ -168,17 +161,6 @@ class Columns:
             return function(rows, self.view.read(rows))
         return self.view.map_sum(function, 8 * self.W.size)
 
-    def _scales(self) -> Array:
-        """Return what damps the step of each weight: its curvature were all samples free."""
-
-        def part(rows: slice, block: Any) -> Array:
-            s = self.upper[rows]
-            if self.view.sparse:
-                return np.asarray(block.multiply(block).T @ s)
-            return np.asarray(s @ np.square(block), dtype=np.float64)
-
-        return 2.0 * np.asarray(self._read(part, self.view.shape[0] * self.view.shape[1]))
-
     def gram(self, k: int) -> Array:
         """Return the upper triangle of column ``k``'s Hessian in (w, b)."""
         d = self.view.shape[1]
@@ -195,16 +177,17 @@ class Columns:
         every = np.arange(d)
         if self.view.sparse:
             H[every, every] *= 2.0
-        if self.dual.l1:
-            H[every, every] += np.asarray(self.damping[k] * self.scales, dtype=dtype)
-        else:
-            H[every, every] += 1.0
+        H[every, every] += self._penalty_curve(k)
         if self.intercepts:
             H[:d, d] = rho * total[d * d : -1]
             H[d, :d] = 0.0
             # Where no sample is free, a free intercept has no curvature: the line search finds its length.
             H[d, d] = (rho * total[-1] + self.curve) or 1e-3 * self.rho[k] * float(self.upper.sum())
         return H
+
+    def _penalty_curve(self, k: int) -> Any:
+        """Return what the penalty adds to the curvature of column ``k``'s weights."""
+        return 1.0
 
     def _free_products(self, k: int) -> Array:
         """Return ``Σ U x xᵀ``, ``Σ U x`` and ``Σ U`` of the free samples; ``U = 1`` where all are even.
@@ -293,11 +276,7 @@ class Columns:
         if moved.shape[0]:
             self._judge(moved)
             self.fresh[:] = False
-        waiting = ~(self.gap <= self.tol * self.primal)
-        if self.sample and self.dual.l1:
-            # The bound of an L1 penalty is poor until the last: a sample is done when little is gained.
-            waiting &= self.primal < (1.0 - self.tol) * self.before
-            self.before = self.primal
+        waiting = self._waiting()
         # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows.
         ready = waiting & (self.rest <= 0.1 * self.gap) & (self.rho < self.steepest)
         if ready.any():
@@ -325,6 +304,9 @@ class Columns:
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
 
+    def _waiting(self) -> Array:
+        return np.asarray(~(self.gap <= self.tol * self.primal))
+
     def _judge(self, columns: Array) -> None:
         def one(k: int) -> tuple[float, ...]:
             return _hot.respond(self.F[k], None, 0.0, *self._loss(k), self.V[k], self.inside[k])
@@ -336,9 +318,11 @@ class Columns:
         dual = self.dual
         self.primal = dual.primal(dual.lengths(self.W), self.b, self.losses)
         bound = dual.bound(self.linear, self.squares, dual.spreads(self.products), self.sums)
-        if dual.l1:
-            self._judge_l1(bound)
-            return
+        self._compare(bound)
+
+    def _compare(self, bound: Array) -> None:
+        """Set gap, gradient and what Newton's method can still take away, from the sums and their bound."""
+        dual = self.dual
         self.gap = np.maximum(self.primal - bound, 0.0)
         self.gradient = self.W - self.products
         self.slope = (self.curve * self.b - self.sums) if self.intercepts else np.zeros_like(self.b)
@@ -350,16 +334,6 @@ class Columns:
             # What it will cost to make the dual variables sum to 0.
             unbalanced = np.abs(self.slope) * (1.0 + np.abs(self.b))
             self.rest, self.gap = self.rest + unbalanced, self.gap + unbalanced
-
-    def _judge_l1(self, bound: Array) -> None:
-        """Complete :meth:`_judge` for an L1 penalty."""
-        # A bound stays one whatever becomes of v, unless it does not yet sum to 0.
-        self.bound = bound if self.dual.free else np.maximum(bound, self.bound)
-        self.gap = np.maximum(self.primal - self.bound, 0.0)
-        self.gradient, self.slope = -self.products, -self.sums if self.intercepts else np.zeros_like(self.b)
-        if self.dual.free:
-            self.gap = self.gap + np.abs(self.slope) * (1.0 + np.abs(self.b))
-        self.rest = self.primal
 
     def step(self, active: Array) -> None:
         """Take a Newton step in the active columns."""
@@ -377,16 +351,10 @@ class Columns:
         self.fresh[columns] = True
         Q *= t[:, None]
         self.F[columns] += Q
-        if self.dual.l1:
-            # After a step that was too long the next one is damped.
-            now = self.damping[columns]
-            shorter, longer = np.maximum(10.0 * now, 1e-3), np.where(now > 1e-4, 0.1 * now, 0.0)
-            self.damping[columns] = np.where(t < 0.2, shorter, np.where(t > 0.5, longer, now))
-            whole = t == 1.0  # then weights become 0 exactly
-            moved = self.ends[columns, :-1], self.ends[columns, -1]
-            self.W[columns] = np.where(whole[:, None], moved[0], self.W[columns] + t[:, None] * P)
-            self.b[columns] = np.where(whole, moved[1], self.b[columns] + t * p)
-            return
+        self._move(columns, t, P, p)
+
+    def _move(self, columns: Array, t: Array, P: Array, p: Array) -> None:
+        """Go ``t`` along the steps."""
         # A step that gets nowhere: so few samples lie inside the kink that their piece tells little.
         short = columns[t < (0.01 * SHORT if self.dual.squared else SHORT)]
         self.rho[short] /= np.maximum(self.growth[short], 4.0)
@@ -397,14 +365,6 @@ class Columns:
     def _steps(self, columns: Array) -> tuple[Array, Array]:
         """Return the Newton steps of these columns."""
         P, p = np.zeros((columns.shape[0], self.W.shape[1])), np.zeros(columns.shape[0])
-        if self.dual.l1:
-            self._share(columns)
-
-            def proximal(i: int) -> None:
-                P[i], p[i] = self._proximal(int(columns[i]))
-
-            self._each(proximal, np.arange(columns.shape[0]))
-            return P, p
         n, d = self.view.shape
 
         def newton(i: int) -> None:
@@ -423,28 +383,6 @@ class Columns:
             alike[:] = False
         self._each(newton, np.flatnonzero(~alike))
         return P, p
-
-    def _share(self, columns: Array) -> None:
-        """Give the columns in which all samples are free, as without weights, the same products."""
-        alike = [int(k) for k in columns if k not in self.kept and self.inside[k].all()]
-        if len(alike) > 1 and self.keep:
-            self._free_products(alike[0])
-            inside, total = self.kept[alike[0]]
-            for k in alike[1:]:
-                self.kept[k] = inside.copy(), total.copy()
-
-    def _proximal(self, k: int) -> tuple[Array, float]:
-        """Return the step to the optimum of the piece at hand with the L1 penalty."""
-        H = np.asarray(self.gram(k), dtype=np.float64)
-        H = np.triu(H) + np.triu(H, 1).T
-        size = H.shape[0]
-        start = np.append(self.W[k], self.b[k])
-        g = np.append(self.gradient[k], self.slope[k])
-        z, slopes = start[:size].copy(), g[:size].copy()
-        _hot.l1_model(H, self.factors[:size], z, slopes, 1e-12 if self.idle[k] else 1e-6)
-        self.ends[k, :size] = z
-        move = self.ends[k] - start
-        return move[:-1], float(move[-1])
 
     def _among_features(self, alike: Array) -> tuple[Array, Array]:
         """Return the Newton steps of columns with the same Hessian."""
@@ -493,13 +431,6 @@ class Columns:
     def _search(self, k: int, p: Array, q: float, change: Array) -> float:
         """Return how far to go: where the objective's slope along the step, which rises, is about 0."""
         start = float(self.gradient[k] @ p + self.slope[k] * q)
-        if self.dual.l1:
-            w, move = np.append(self.W[k], self.b[k]), np.append(p, q)
-            start += float(self.factors @ np.where(w != 0, np.sign(w) * move, np.abs(move)))
-            if not start < 0:
-                return 0.0
-            codes = None if self.codes is None else self.codes[k]
-            return _hot.l1_search(self.F[k], change, codes, self.upper, w, self.ends[k], self.factors, start)
         if not start < 0:
             return 0.0
         first = float(self.W[k] @ p) + self.curve * self.b[k] * q

@@ -37,6 +37,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual, Evaluation
+from separatrix.solvers._l1_columns import L1Columns
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._newton_columns import (
     GROWTH,
@@ -135,9 +136,10 @@ class SemismoothNewton:
         primal, gap = self.primal, self.gap
         for own in self.batches:
             columns: Columns | None = None
+            kind = L1Columns if self.dual.l1 else Columns
             for view, rows in self._stages(own):
                 last = rows is None
-                columns = Columns(self, view, own, rows, 1.0 if last else max(1e-2, self.tol), columns)
+                columns = kind(self, view, own, rows, columns)
                 while True:
                     active = columns.measure()
                     if last:
