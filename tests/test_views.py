@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from separatrix.data.memory import CsrView, view_of
+from separatrix.models._validation import encode_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-4, 5, size=(57, 6)).astype(float)
@@ -102,3 +103,22 @@ def test_damaged_csr_is_refused(damage):
         A.data = A.data[:-1]
     with pytest.raises(ValueError, match="damaged CSR"):
         CsrView(A)
+
+
+LABEL_RANGES = [
+    (dtype, low, high)
+    for dtype in ("i1", "u1", "i2", "i8", "u8", ">i8")
+    for low, high in ((0, 3), (100, 127), (-128, 127), (2**64 - 3, 2**64 - 1))
+    if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max
+]
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), LABEL_RANGES)
+def test_many_labels_are_numbered_as_a_sort_would(dtype, low, high):
+    y = np.random.default_rng(0).integers(0, high - low + 1, 20_000).astype(np.uint64)
+    y = (y + np.uint64(low % 2**64)).astype(dtype)
+    classes, numbers = np.unique(y, return_inverse=True)
+    found, codes = encode_labels(None, y)
+    assert found.dtype == classes.dtype
+    assert_array_equal(found, classes)
+    assert_array_equal(codes, numbers)

@@ -277,13 +277,32 @@ def check_labels(y: Array) -> None:
         ) from None
 
 
+_FEW_LABELS = 5000  # up to here a sort costs no more than a table of the labels
+
+
+def _close_integers(y: Array) -> tuple[Array, Array] | None:
+    """Return the sorted classes of integers that lie close together, by a table instead of a sort."""
+    low, high = int(y.min()), int(y.max())
+    if high - low > 2 * y.shape[0]:
+        return None
+    unsigned = np.dtype(f"u{y.dtype.itemsize}")  # differences wrap round to the right ones
+    least = np.asarray(low, dtype=y.dtype).view(unsigned)
+    places = np.ascontiguousarray(y).view(unsigned) - least
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[places] = True
+    numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return (np.flatnonzero(present).astype(unsigned) + least).view(y.dtype), numbers[places]
+
+
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
         check_labels(y)
-    classes, numbers = np.unique(y, return_inverse=True)
+    sortless = y.size > _FEW_LABELS and y.dtype.kind in "iu" and y.dtype.isnative and y.ndim == 1
+    coded = _close_integers(y) if sortless else None
+    classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
     if classes.shape[0] < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "

@@ -140,8 +140,14 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
 
 
 def _short(problem: Problem, rows: slice) -> Iterator[slice]:
-    """Yield parts of some rows, so few at a time that their scores stay within a block's bytes, too."""
+    """Yield parts of some rows, so few at a time that their scores stay within a block's bytes, too.
+
+    Products with weights in double copy rows of any other type: these stay within a quarter of it.
+    """
     step = max(1, BLOCK_BYTES // (8 * problem.columns))
+    view = problem.view
+    if not view.sparse and view.dtype != np.float64:
+        step = max(1, min(step, BLOCK_BYTES // (4 * 8 * view.shape[1])))
     for begin in range(rows.start, rows.stop, step):
         yield slice(begin, min(begin + step, rows.stop))
 
