@@ -16,6 +16,7 @@ from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Wo
 Row = dict[str, Any]
 _PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
+IN_MEAN = 2.0
 _CERTAIN = 1.3  # a peer that takes so many times what its target allows need not be waited for
 
 
@@ -23,8 +24,9 @@ _CERTAIN = 1.3  # a peer that takes so many times what its target allows need no
 class Case:
     """One data set; ours and peers by label, each peer with the solvers of which the fastest counts.
 
-    `versus` lists the pairs to compare: label of ours, label of the peer, the ratio that is asked for (at a
-    tier where nothing is asked for, what is worth waiting for).
+    `versus` lists the pairs to compare: label of ours, label of the peer, the ratio that is worth waiting
+    for: what is asked for, and more than that (`IN_MEAN` times) in a geometric mean, in which a peer that is
+    stopped counts for no more than where it was stopped.
     """
 
     name: str
