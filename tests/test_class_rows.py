@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from separatrix.data.memory import view_of
@@ -115,3 +115,29 @@ def test_problems_in_which_signs_alternate_keep_whole_rows():
         order = np.argsort(p.rows)
         problems.append(one(p.rows[order], p.signs[order], p.upper[order]))
     assert not any(shared_by(X, problems))
+
+
+@pytest.mark.parametrize("cache_bytes", [1e8, 4e6])
+def test_exact_gradients_share_what_is_within_classes(cache_bytes):
+    """As each problem alone; and to the bit, whatever the order in which problems ask."""
+    X, labels = samples(70)
+    problems = list(pairs(labels))
+    matrix = KernelMatrix(RBF(0.01), view_of(X), cache_bytes=cache_bytes)
+    random, found = np.random.default_rng(1), []
+    sizes = [p.rows.size for p in problems]
+    starts = [random.uniform(0.0, 10.0, m) * (random.uniform(size=m) < 0.3) for m in sizes]
+    for order in (1, -1):
+        works = [Work(matrix, p, DualSolution(a, p.linear)) for p, a in zip(problems, starts, strict=True)]
+        shared, before = ClassRows(matrix, works, "float32"), matrix.entries
+        for work in works[::order]:
+            shared.recompute(work)
+        found.append([work.E.copy() for work in works])
+        spent = matrix.entries - before
+    for work, first, second in zip(works, *found, strict=True):
+        assert_array_equal(first, second)
+        assert work.error("float32") == 0.0
+        before = matrix.entries
+        work.recompute("float64")
+        spent -= matrix.entries - before
+        assert_allclose(first, work.E, rtol=0, atol=1e-11)
+    assert spent < 0 if cache_bytes == 1e8 else spent == 0

@@ -449,3 +449,49 @@ def test_at_bounds_keeps_the_sum(n, seed, ramp):
     assert abs(signs @ alpha - total) < 1e-12
     assert (alpha >= 0).all()
     assert (alpha <= upper).all()
+
+
+@pytest.mark.parametrize("name", ["C=100", "regression"])
+@pytest.mark.parametrize("spare", [0.0, 1e8])
+def test_what_a_change_adds_is_summed_with_rows_kept_or_not(name, spare):
+    work = work_of(X, PROBLEMS[name])
+    work.matrix.memory.spare = spare
+    state = loop_on(work)
+    points, change = np.array([3, 17, 100]), np.array([0.5, -2.0, 1.0])
+    values = work.matrix.block(points, np.arange(X.shape[0]), "float32").astype(np.float64)
+    expected = np.tile(change[0] * values[0] + change[1] * values[1] + change[2] * values[2], work.copies)
+    assert_array_equal(state.product(points, change), expected)
+
+
+def test_the_gradient_is_retraced_from_where_it_was_exact():
+    work = work_of(X, PROBLEMS["C=100"])
+    state = loop_on(work)
+    work.recompute("float64")
+    before = work.error("float32")
+    assert before == 0.0
+    i, j = np.flatnonzero((work.alpha > 1e-3) & (work.alpha < 99.0) & (SIGNS > 0))[:2]
+    work.alpha[i] += 1e-4
+    work.alpha[j] -= 1e-4
+    assert 0.0 < work.error("float32") < 1e-10
+    work.E += 1.0
+    work.retrace(state)
+    exact = work.linear + np.asarray(RBF(0.5)(X)) @ (SIGNS * work.alpha)
+    assert_allclose(work.E, exact, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("cheap", [0.0, np.inf])
+def test_a_wide_gap_asks_for_more_steps(monkeypatch, cheap):
+    """With a large C a small violation leaves a wide gap; steps of pairs or of all free variables close it."""
+    monkeypatch.setattr(smo, "_CHEAP", cheap)
+    samples, signs = two_classes(600, d=6, noise=0.0)
+    problem = classification(signs, 1e4)
+    wide, _ = solve(RBF(0.1), samples, problem, tol=1e-2, precision="float32")
+    narrow, _ = solve(RBF(0.1), samples, problem, tol=1e-2, precision="float32", gap=1e-3)
+    gaps = []
+    for solver in (wide, narrow):
+        check(RBF(0.1), samples, problem, solver.solutions[0], 1e-2)
+        work = Work(solver.matrix, problem, solver.solutions[0])
+        work.recompute("float64")
+        gaps.append(work.relative_gap())
+    assert gaps[0] > 1e-2
+    assert gaps[1] <= 1.2e-3

@@ -118,6 +118,7 @@ public:
         left -= bytes;
         return row;
     }
+    bool may_stay() { return memory->spares(); }
     void give_back() {
         for (const Piece& slab : slabs) memory->give(slab);
         slabs.clear();
@@ -188,12 +189,21 @@ struct Smo {
         self.rows[static_cast<std::size_t>(oldest)] = nullptr;
         return row;
     }
-    // Out of steps, or told to keep its rows.
-    bool goes_on() const { return keeps || state.status == 2; }
+    // Out of steps, told to keep its rows, or free to.
+    bool goes_on() { return keeps || state.status == 2 || slabs.may_stay(); }
     // Go on; E may have been changed in the meantime.
     void resume() {
         state.status = 0;
         state.loaded = false;
+    }
+    // A row that is not kept.
+    void compute(std::int64_t point, T* to) const {
+        const ClassRows<T>* const* classes = state.classes;
+        if (!classes[0]) return loops.block(*state.panels, &point, 1, *state.panels, to, 0);
+        const int side = point >= state.cut;
+        const std::int64_t number = side ? point - state.cut : point;
+        loops.block(*classes[side]->panels, &number, 1, *classes[0]->panels, to, 0);
+        loops.block(*classes[side]->panels, &number, 1, *classes[1]->panels, to + state.cut, 0);
     }
     void release() {
         if (!state.panels && !state.classes[0]) return;
@@ -332,6 +342,22 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
                     [](S& self, double tol) { self.state.tol = tol; self.resume(); });
     smo.def_rw("keeps", &S::keeps);
+    // out[i] += Σ_k K(points_k, i) change_k, with the values of the rows whether they are kept or not.
+    smo.def("add", [](const S& self, const Rows& points, const Array<const double>& change, const Array<double>& out) {
+        nb::gil_scoped_release release;
+        const std::int64_t n = self.state.points;
+        std::vector<T> made;
+        for (std::int64_t k = 0; k < static_cast<std::int64_t>(points.shape(0)); ++k) {
+            const T* row = self.state.rows[points.data()[k]];
+            if (!row) {
+                made.resize(static_cast<std::size_t>(n));
+                self.compute(points.data()[k], made.data());
+                row = made.data();
+            }
+            const double c = change.data()[k];
+            for (std::int64_t i = 0; i < n; ++i) out.data()[i] += c * static_cast<double>(row[i]);
+        }
+    });
     // Works through the problems, for some seconds at most; several threads may share a list.
     m.def("run_smo", [](const std::vector<S*>& problems, double seconds) {
         nb::gil_scoped_release release;
@@ -350,7 +376,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
 }  // namespace
 
 void separatrix::bind_smo(nb::module_& m) {
-    nb::class_<RowMemory>(m, "RowMemory").def(nb::init<>());
+    nb::class_<RowMemory>(m, "RowMemory").def(nb::init<>()).def_rw("spare", &RowMemory::spare);
     bind_precision<float>(m, "Float32");
     bind_precision<double>(m, "Float64");
 }

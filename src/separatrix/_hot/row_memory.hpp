@@ -63,19 +63,30 @@ public:
                     const Piece found = idle[k];
                     idle[k] = idle.back();
                     idle.pop_back();
+                    used += found.bytes;
                     return found;
                 }
+            used += bytes;
         }
         return Piece::make(bytes);
     }
     void give(Piece slab) {
         const std::lock_guard<std::mutex> hold(lock);
         idle.push_back(slab);
+        used -= slab.bytes;
     }
+    // Whether a problem that has ended may keep its rows, for it may have to go on.
+    bool spares() {
+        const std::lock_guard<std::mutex> hold(lock);
+        return static_cast<double>(used) <= spare;
+    }
+
+    double spare = 0;  // bytes in use up to which that is so
 
 private:
     std::mutex lock;
     std::vector<Piece> idle;
+    std::size_t used = 0;
 };
 
 }  // namespace separatrix

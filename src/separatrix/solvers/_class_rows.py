@@ -16,12 +16,14 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import Work
-from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision, panel_product
 
 #: Points of all problems together from which on it pays to look for classes.
 _LEAST = 1000
 #: Features from which on kernel values are dear enough: below, finding and copying them takes as long.
 _FEATURES = 64
+#: Parts of a block that threads compute.
+_PARTS = 4
 
 #: What tells classes apart: number of samples, the first and the last.
 Key = tuple[int, int, int]
@@ -44,6 +46,8 @@ class ClassRows:
         self._pairs: dict[int, tuple[Key, Key]] = {}
         self._classes: dict[Key, Any] = {}
         self._counted = 0
+        self._matrix = matrix
+        self._exact: dict[Key, ExactRows] = {}
         if len(works) < 3 or sum(work.points.size for work in works) < _LEAST:
             return
         if matrix.native is None or matrix.features_per_entry < _FEATURES:
@@ -64,6 +68,8 @@ class ClassRows:
             matrix.prepare(precision)
         self._classes = dict(zip(wanted, in_threads(rows_of, len(wanted)), strict=True))
         self._pairs = pairs
+        doubles = 8 * sum(key[0] * (key[0] + d) for key in wanted)
+        self._samples = found if doubles <= matrix.cache_bytes / 4 else {}
 
     def __contains__(self, work: Work) -> bool:
         return id(work) in self._pairs
@@ -73,10 +79,72 @@ class ClassRows:
         pair = self._pairs.get(id(work))
         return None if pair is None else (self._classes[pair[0]], self._classes[pair[1]])
 
+    def recompute(self, work: Work) -> None:
+        """Compute E of a problem anew in double; what its classes share is computed once."""
+        pair = self._pairs.get(id(work))
+        if pair is None or not self._samples:
+            return work.recompute("float64")
+        for key in pair:
+            if key not in self._exact:
+                self._exact[key] = ExactRows(self._matrix, self._samples[key])
+        classes, cut, weights = [self._exact[key] for key in pair], work.cut, work.weights(work.alpha)
+        E = work.linear
+        for side, part in enumerate((slice(0, cut), slice(cut, None))):
+            E[part] += classes[side].own(weights[part])
+        for side, part, other in ((0, slice(0, cut), slice(cut, None)), (1, slice(cut, None), slice(0, cut))):
+            E[part] += classes[side].product(classes[1 - side], weights[other])
+        work.set_exact(E)
+        return None
+
     def new_entries(self) -> int:
         """Return how many kernel entries have been computed since the last call."""
         before, self._counted = self._counted, sum(rows.entries for rows in self._classes.values())
         return self._counted - before
+
+
+class ExactRows:
+    """A class packed in double precision, and its kernel rows among its samples as they come to be needed.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        The kernel matrix.
+    samples : ndarray of intp
+        The samples of the class.
+    """
+
+    def __init__(self, matrix: KernelMatrix, samples: Array) -> None:
+        self.matrix, self.size = matrix, samples.size
+        self.panels = matrix.panels("float64", samples)
+        # Memory that is never used is never touched.
+        self.rows, self.count = np.empty((samples.size, samples.size)), 0
+        self.place = np.full(samples.size, -1)
+
+    def own(self, weights: Array) -> Array:
+        """Return ``Σ_j k(x_i, x_j) weights_j`` over the samples of the class, for each of them."""
+        used = np.flatnonzero(weights)
+        missing = used[self.place[used] < 0]
+        if missing.size:
+            values = self.rows[self.count : self.count + missing.size]
+            self.matrix.entries += values.size
+
+            def fill(part: int) -> None:
+                some = slice(part * missing.size // _PARTS, (part + 1) * missing.size // _PARTS)
+                self.panels.block(self.panels, missing[some], values[some])
+
+            for _ in in_threads(fill, _PARTS):
+                pass
+            self.place[missing] = self.count + np.arange(missing.size)
+            self.count += missing.size
+        # In the order of the samples, whatever the order in which they have come.
+        return np.asarray(np.einsum("i,ij->j", weights[used], self.rows[self.place[used]]))
+
+    def product(self, other: ExactRows, weights: Array) -> Array:
+        """Return ``Σ_j k(x_i, z_j) weights_j`` over the samples of another class."""
+        used, out = np.flatnonzero(weights), np.zeros((self.size, 1))
+        self.matrix.entries += used.size * self.size
+        panel_product(self.panels, self.size, other.panels, used, weights[used, None], out)
+        return out[:, 0]
 
 
 def _shared(works: Sequence[Work]) -> tuple[dict[Key, Array], dict[int, tuple[Key, Key]]]:

@@ -99,6 +99,8 @@ class Work:
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
         self.worst_curvature = 0.0
+        #: Where E was last exact, and what it was there; None: where all variables are zero.
+        self.exact: tuple[Array, Array] | None = None
 
     def _sorted(self, values: Array) -> Array:
         if self.order is not None:
@@ -219,8 +221,15 @@ class Work:
             v = s * (E - middle)
             room = np.where(np.isinf(u), a, u - a)
             gap += float((a * np.maximum(v, 0.0) + room * np.maximum(-v, 0.0)).sum())
-        objective = 0.5 * dot(self.alpha, self.signs * (self.E + self.linear))
-        return gap / max(abs(objective), 1e-300)
+        return gap / max(abs(self._objective()), 1e-300)
+
+    def gap_error(self, doubt: float) -> float:
+        """Return about how much of the relative gap an error of E of that size makes."""
+        free = (self.alpha > 0) & (self.alpha < self.upper) & np.isfinite(self.upper)
+        return 0.4 * doubt * float(self.upper[free].sum()) / max(abs(self._objective()), 1e-300)
+
+    def _objective(self) -> float:
+        return 0.5 * dot(self.alpha, self.signs * (self.E + self.linear))
 
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
@@ -242,11 +251,30 @@ class Work:
     def recompute(self, precision: Precision) -> None:
         """Compute E anew, without what steps have added to its rounding error."""
         everything = np.arange(self.points.size)
-        self.E[:] = self.linear + self.product(everything, self.weights(self.alpha), precision)
+        E = self.linear + self.product(everything, self.weights(self.alpha), precision)
+        if precision == "float64":
+            self.set_exact(E)
+        else:
+            self.E[:] = E
+
+    def set_exact(self, E: Array) -> None:
+        """Take over E, exact at the present point."""
+        self.E[:] = E
+        self.exact = self.alpha.copy(), E
 
     def error(self, precision: Precision) -> float:
-        """Return about how far E may be from exact."""
-        return self.matrix.error(precision) * float(np.sqrt(dot(self.alpha, self.alpha)))
+        """Return about how far E may be from exact, through kernel values of this precision.
+
+        What they have added since E was last exact counts, no more.
+        """
+        moved = self.alpha if self.exact is None else self.alpha - self.exact[0]
+        return self.matrix.error(precision) * float(np.sqrt(dot(moved, moved)))
+
+    def retrace(self, state: State) -> None:
+        """Compute E anew from where it was last exact, with the rows of points that have changed since."""
+        assert self.exact is not None
+        change = self.weights(self.alpha) - self.weights(self.exact[0])
+        self.E[:] = self.exact[1] + state.product(np.flatnonzero(change), change[change != 0])
 
     def read(self, alpha: Array, E: Array, violation: float) -> None:
         """Bring the solution up to date."""
@@ -295,6 +323,12 @@ class State:
         self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
+
+    def product(self, points: Array, change: Array) -> Array:
+        """Return what a change of ``s a`` of some points adds to E, by the loop's own kernel rows."""
+        sums = np.zeros(self.kept["diag"].size)
+        self.loop.add(points, change, sums)
+        return np.tile(sums, self.kept["copies"])
 
     def drift(self) -> float:
         """Return about how far steps have led E from what it stands for: each rounds it once, either way."""

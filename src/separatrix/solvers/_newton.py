@@ -17,8 +17,6 @@ from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._dual import State, Work
 
-#: Tolerance from which on it bounds the relative gap too.
-_TIGHT = 1e-5
 #: How often variables that would leave the box are put on their bounds.
 _TRIES = 10
 #: What is added to the diagonal of K, relative to its mean: little, then more if K is not positive definite.
@@ -31,18 +29,19 @@ _COST = 30
 _FEW = 300
 
 
-def wants_polish(work: Work, tol: float) -> bool:
-    """Return whether a solution within the tolerance has too large a gap.
+def wants_polish(work: Work, gap: float) -> bool:
+    """Return whether a solution within the tolerance has too large a relative gap.
 
-    With a large C a small violation alone leaves a large gap; a tight tolerance means both.
+    With a large C a small violation alone leaves a large gap.
     """
-    return tol <= _TIGHT and work.worst_curvature >= 0 and work.relative_gap() > tol
+    return work.worst_curvature >= 0 and work.relative_gap() > gap
 
 
-def newton(work: Work, state: State, *, whatever_it_costs: bool = False) -> bool:
+def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: bool = False) -> bool:
     """Take a step on the free variables of a loop that is paused; return whether there was one.
 
-    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will.
+    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will. E changes
+    by the rows that the loop has, or in double if it is to be exact.
     """
     signs, upper, alpha = state.kept["signs"], state.kept["upper"], state.alpha
     free = np.flatnonzero((alpha > 0) & (alpha < upper))
@@ -69,9 +68,13 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False) -> bool
     if after is None:
         return False
     alpha[free] = np.abs(after)
-    change = (after - value)[:, None]
-    targets = None if state.points is None and work.everything else points
-    state.E += np.tile(work.matrix.product(rows, change, targets, "float64")[:, 0], work.copies)
+    change = after - value
+    if exact:
+        targets = None if state.points is None and work.everything else points
+        product = work.matrix.product(rows, change[:, None], targets, "float64")[:, 0]
+        state.E += np.tile(product, work.copies)
+    else:
+        state.E += state.product(free % points.size, change)
     return True
 
 

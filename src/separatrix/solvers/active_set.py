@@ -57,6 +57,8 @@ class ActiveSet:
         Of kernel entries.
     tol : float
         Violation at which it is solved.
+    gap : float
+        Relative duality gap above which free variables move on together.
     max_steps : int
         Most pairs changed; −1: no limit.
     least : int
@@ -64,10 +66,10 @@ class ActiveSet:
     """
 
     def __init__(
-        self, work: Work, *, precision: Precision, tol: float, max_steps: int, least: int
+        self, work: Work, *, precision: Precision, tol: float, gap: float, max_steps: int, least: int
     ) -> None:
         self.work, self.precision, self.outer = work, precision, precision
-        self.tol, self.max_steps, self.least = tol, max_steps, least
+        self.tol, self.gap, self.max_steps, self.least = tol, gap, max_steps, least
         self.random = np.random.default_rng(0)
         #: What E is measured in.
         self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
@@ -106,11 +108,11 @@ class ActiveSet:
     def _polish(self) -> bool:
         """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""
         work = self.work
-        if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
+        if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.gap):
             return False
         self.polished += 1
         state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)
-        return newton(work, state, whatever_it_costs=True)
+        return newton(work, state, whatever_it_costs=True, exact=True)
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""

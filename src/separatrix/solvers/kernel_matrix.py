@@ -236,13 +236,15 @@ class KernelMatrix:
 
     def block(self, rows: Array, columns: Array, precision: Precision | None = None) -> Array:
         """Return the entries of the given rows and columns, as a new array."""
+        same = rows is columns
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
         if self.native is not None:
             self.entries += rows.size * columns.size
             chosen = self._chosen(precision)
             values = np.empty((rows.size, columns.size), dtype=chosen)
             left = self.panels(chosen, rows)
-            self.panels(chosen, columns).block(left, np.arange(rows.size), values)
+            right = left if same else self.panels(chosen, columns)
+            right.block(left, np.arange(rows.size), values)
             if not np.isfinite(values).all():
                 raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
             return values

@@ -33,10 +33,14 @@ _TINY = 1000
 _DOUBLE = 512
 #: Steps per point after which the free variables take a Newton step together.
 _QUOTA, _LEAST_QUOTA = 5, 5000
+#: Steps times variables up to which more steps cost less than a Newton step.
+_CHEAP = 4e6
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
 _TRUST = 0.25
+#: Share of the gap asked for that they may make.
+_TRUST_GAP = 0.1
 
 
 __all__ = ["DualProblem", "DualSolution", "SequentialMinimal"]
@@ -59,6 +63,10 @@ class SequentialMinimal:
         Most variables of a problem that is solved as a whole; larger ones are solved by active sets.
     active : int
         Least number of active points.
+    gap : float
+        Relative duality gap above which the free variables of a solved problem move on together.
+    gradients : sequence of ndarray or None
+        ``Qa + p`` at the starts, where it is known.
     """
 
     def __init__(
@@ -70,17 +78,19 @@ class SequentialMinimal:
         max_steps: int = -1,
         direct: int = 6000,
         active: int = 3000,
+        gap: float = np.inf,
+        gradients: Sequence[Array] | None = None,
     ) -> None:
         self.matrix, self.problems, self.tol, self.max_steps = matrix, list(problems), tol, max_steps
-        self.direct, self.active = direct, active
+        self.direct, self.active, self.gap = direct, active, gap
         self.precision = choose_precision(matrix)
         self.solutions: list[DualSolution] = []
         self._sums: list[tuple[Any, float, int]] = [((), 0.0, 0)] * len(self.problems)
-        for problem in self.problems:
+        for number, problem in enumerate(self.problems):
             alpha = np.array(problem.start, dtype=np.float64)
-            gradient = np.array(problem.linear, dtype=np.float64)
-            self.solutions.append(DualSolution(alpha, gradient))
-            if alpha.any():
+            known = problem.linear if gradients is None else gradients[number]
+            self.solutions.append(DualSolution(alpha, np.array(known, dtype=np.float64)))
+            if alpha.any() and gradients is None:
                 work = Work(matrix, problem, self.solutions[-1])
                 work.recompute("float64")
                 work.read(work.alpha, work.E, np.inf)
@@ -97,7 +107,12 @@ class SequentialMinimal:
             if self._is_small(work):
                 continue
             rounds = ActiveSet(
-                work, precision=self.precision, tol=self.tol, max_steps=self.max_steps, least=self.active
+                work,
+                precision=self.precision,
+                tol=self.tol,
+                gap=self.gap,
+                max_steps=self.max_steps,
+                least=self.active,
             )
             for _ in rounds.advance(_SLICE):
                 yield self._step()
@@ -161,7 +176,9 @@ class SequentialMinimal:
         parallel = self.matrix.native is not None and not tiny
         if parallel and not (shared and all(work in shared for work in works)):
             self.matrix.prepare(precision)
-        states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
+        # A problem that has ended keeps its rows, as far as they are few: its gap may ask for more steps.
+        self.matrix.memory.spare = self.matrix.cache_bytes / 4
+        states = in_threads(make, len(works)) if parallel else map(make, range(len(works)))
         running = list(zip(works, states, strict=True))
         while running:
             loops = [state.loop for _, state in running]
@@ -171,7 +188,7 @@ class SequentialMinimal:
             for work, state in running:
                 slow = self.max_steps < 0 and state.status == "max_iter"
                 ended = self._hasten(work, state) if slow else self._read(work, state)
-                if not ended or self._inexact(work, state, precision):
+                if not ended or self._inexact(work, state, precision, shared):
                     waiting.append((work, state))
                     continue
                 self.matrix.entries += state.loop.entries
@@ -206,29 +223,52 @@ class SequentialMinimal:
             work.finish("unbounded")
         return work.solution.status != "running"
 
-    def _inexact(self, work: Work, state: State, precision: Precision) -> bool:
-        """Return whether a solution needs more steps once its gradient is computed in double."""
+    def _inexact(self, work: Work, state: State, precision: Precision, shared: ClassRows | None) -> bool:
+        """Return whether a solution needs more steps once its gradient is exact enough, and its gap small."""
         if work.solution.status not in ("converged", "nonconvex"):
             return False
-        if precision == "float32" and work.error(precision) + state.drift() > _TRUST * self.tol:
-            work.recompute("float64")
-            state.exact_at = state.loop.steps
-            _, violation = work.scores()
-            work.read(work.alpha, work.E, violation)
-            if violation > self.tol:
-                work.solution.status = "running"
-                state.loop.tol = self.tol
-                state.refinements += 1
+        doubt = work.error(precision) + state.drift() if precision == "float32" else 0.0
+        if doubt > _TRUST * self.tol:
+            if self._exceeds(work, state, shared):
                 return True
-        return self._polish(work, state)
+            doubt = 0.0
+        if self._polish(work, state):
+            return True
+        doubtful = doubt > 0 and work.gap_error(doubt) > _TRUST_GAP * self.gap
+        return doubtful and (self._exceeds(work, state, shared) or self._polish(work, state))
+
+    def _exceeds(self, work: Work, state: State, shared: ClassRows | None) -> bool:
+        """Compute the gradient anew in double; return whether it tells of a violation to be cured."""
+        error = work.error("float32")
+        far = error > _TRUST * self.tol or work.gap_error(error) > _TRUST_GAP * self.gap
+        if work.exact is not None and not far:
+            work.retrace(state)
+        elif shared is not None:
+            shared.recompute(work)
+        else:
+            work.recompute("float64")
+        state.exact_at = state.loop.steps
+        _, violation = work.scores()
+        work.read(work.alpha, work.E, violation)
+        if violation <= self.tol:
+            return False
+        work.solution.status = "running"
+        state.loop.tol = self.tol
+        state.refinements += 1
+        return True
 
     def _polish(self, work: Work, state: State) -> bool:
         """Bring the free variables closer to the optimum; return whether steps are needed after it."""
-        if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.tol):
+        if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.gap):
             return False
         state.polished += 1
-        polished = newton(work, state, whatever_it_costs=True)
-        state.loop.tol = self.tol if polished else 0.1 * state.loop.tol
+        # Few steps on few points take less time than one on all free variables.
+        cheap = state.loop.steps * work.alpha.size <= _CHEAP
+        if cheap or not newton(work, state, whatever_it_costs=True) or state.polished > 1:
+            # What such a step leaves of the gap is due to others than the free variables.
+            state.loop.tol *= min(0.1, max(0.01, 0.5 * self.gap / work.relative_gap()))
+        else:
+            state.loop.tol = self.tol
         work.read(work.alpha, work.E, work.scores()[1])
         work.solution.status = "running"
         return True

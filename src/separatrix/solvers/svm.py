@@ -154,7 +154,7 @@ class SupportMachines:
             self._solver = SmallProblems(matrix, self.problems, tol=close, max_steps=self._most)
             self.solutions = self._solver.solutions
         else:
-            self._solver = SequentialMinimal(matrix, self.problems, tol=self.aim, max_steps=most)
+            self._solver = SequentialMinimal(matrix, self.problems, tol=self.aim, gap=gap, max_steps=most)
             self.solutions = DualSolutions(self.problems)
             self._collect()
         self._machines: Machines | None = None
@@ -240,7 +240,12 @@ class SupportMachines:
             self._most = min(self._most, _MORE * (1000 + most))
         self._open = wanted
         self._solver = SequentialMinimal(
-            self.matrix, again, tol=tol, max_steps=max(0, self._most) if self._given else -1
+            self.matrix,
+            again,
+            tol=tol,
+            gap=self.gap,
+            max_steps=max(0, self._most) if self._given else -1,
+            gradients=[self.solutions[k].gradient for k in wanted.tolist()],
         )
 
     def _status(self) -> str:
