@@ -522,6 +522,7 @@ class _Smo:
         separate: bool,
         signs: NDArray[Any],
         upper: NDArray[Any],
+        price: NDArray[Any] | None,
         diag: NDArray[Any],
         alpha: NDArray[Any],
         E: NDArray[Any],

@@ -286,7 +286,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         "__init__",
         [](S* self, const P* source, O* first, O* second, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
            bool separate, const Array<const double>& signs, const Array<const double>& upper,
-           const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
+           const std::optional<Array<const double>>& price, const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
            std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory) {
             new (self) S(source ? source->loops : first ? first->loops : kernels<T>(), memory);
             const auto points = static_cast<std::int64_t>(diag.shape(0)), variables = points * copies;
@@ -310,6 +310,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.separate = separate;
             s.signs = signs.data();
             s.upper = upper.data();
+            s.price = price ? price->data() : nullptr;
             s.diag = diag.data();
             s.alpha = alpha.data();
             s.E = E.data();
@@ -330,7 +331,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.most_steps = most_steps;
         },
         nb::kw_only(), "panels"_a.none(), "first"_a.none(), "second"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
-        "upper"_a, "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
+        "upper"_a, "price"_a.none(), "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
         "memory"_a);
     smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });
     smo.def_prop_ro("entries", [](const S& self) { return self.state.entries; });

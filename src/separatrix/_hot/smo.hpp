@@ -3,7 +3,8 @@
 // With E = s (Qa + p), a step takes i = argmin E among the variables whose s a may grow, and among those
 // whose s a may fall the j with the largest decrease (E_j − E_i)² / 2c, c = K_ii + K_jj − 2 K_ij. It moves
 // s_i a_i up and s_j a_j down by (E_j − E_i)/c, as far as the box allows; E changes by that times K_i − K_j.
-// Solved when max E (may fall) − min E (may grow) ≤ tol.
+// Solved when max E (may fall) − min E (may grow) ≤ tol. With a price ε |a| the E of a variable that may grow has ε
+// added, or −ε as long as it is negative; of one that may fall −ε, or ε as long as it is positive.
 //
 // Steps work on F = E − shift in the precision T of the kernel rows: with the shift near the threshold F is
 // small, and so are its rounding errors, where it decides. Whoever needs more computes E anew.
@@ -109,7 +110,7 @@ struct Partner {
     }
 };
 
-// The partner of i among begin … end − 1 that decreases the objective most.
+// The partner of i among begin … end − 1 that decreases the objective most; Fi has the price of growing in it.
 template <class T>
 inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, const T* Ki, T Fi, T unit, T diag,
                     Partner<T>& found) {
@@ -125,7 +126,7 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
 #pragma GCC unroll 2
         for (int k = 0; k < 2; ++k) {
             const std::int64_t at = v + k * R::COUNT;
-            auto b = (R::load(F + at) - Fi) * unit + R::load(low + at);
+            auto b = ((R::load(F + at) + R::load(low + at)) - Fi) * unit;
             b = b > R::all(0) ? b : R::all(0);
             auto c = (R::load(diagonal + at) + diag) - T(2) * R::load(Ki + at);
             c = c > R::all(tau) ? c : R::all(tau);
@@ -141,7 +142,7 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
         for (int l = 0; l < R::COUNT; ++l)
             if (square[k][l] > 0) found.take(square[k][l], curvature[k][l], begin + (2 * where[k][l] + k) * R::COUNT + l);
     for (; v < n; ++v) {
-        const T b = (F[v] - Fi) * unit + low[v];
+        const T b = ((F[v] + low[v]) - Fi) * unit;
         T c = (diagonal[v] + diag) - T(2) * Ki[v];
         c = c > tau ? c : tau;
         if (b > 0) found.take(b * b, c, begin + v);
@@ -248,6 +249,13 @@ inline const T* row_of(SmoState<T>& s, std::int64_t v) {
 
 template <class T>
 inline void mark(SmoState<T>& s, std::int64_t v) {
+    if (s.price) {
+        const double a = s.alpha[v], u = s.upper[v];
+        const T price = static_cast<T>(s.price[v]);
+        s.up[v] = a < u ? (a < 0 ? -price : price) : T(INFINITE);
+        s.low[v] = a > -u ? (a > 0 ? price : -price) : T(-INFINITE);
+        return;
+    }
     const bool grows = s.alpha[v] < s.upper[v], falls = s.alpha[v] > 0, positive = s.signs[v] > 0;
     s.up[v] = (positive ? grows : falls) ? T(0) : T(INFINITE);
     s.low[v] = (positive ? falls : grows) ? T(0) : T(-INFINITE);
@@ -260,8 +268,9 @@ void load_gradient(SmoState<T>& s) {
     for (int part = 0; part < 2; ++part)
         for (std::int64_t v = s.split[part]; v < s.split[part + 1]; ++v) {
             const int g = s.separate ? part : 0;
-            if (s.up[v] == 0 && s.E[v] < least[g]) least[g] = s.E[v];
-            if (s.low[v] == 0 && s.E[v] > most[g]) most[g] = s.E[v];
+            const double grow = s.E[v] + static_cast<double>(s.up[v]), fall = s.E[v] + static_cast<double>(s.low[v]);
+            if (grow < least[g]) least[g] = grow;
+            if (fall > most[g]) most[g] = fall;
         }
     for (int part = 0; part < 2; ++part) {
         const int g = s.separate ? part : 0;
@@ -275,6 +284,25 @@ template <class T>
 void store_gradient(SmoState<T>& s) {
     for (int part = 0; part < 2; ++part)
         for (std::int64_t v = s.split[part]; v < s.split[part + 1]; ++v) s.E[v] = s.shift[part] + static_cast<double>(s.F[v]);
+}
+
+// How far s a of a variable may grow or fall, to its bound or to where its price changes, and where it is then.
+struct Room {
+    double size, end;
+};
+
+template <class T>
+inline Room room_above(const SmoState<T>& s, std::int64_t v) {
+    const double a = s.alpha[v], u = s.upper[v];
+    if (s.price) return a < 0 ? Room{-a, 0.0} : Room{u - a, u};
+    return s.signs[v] > 0 ? Room{u - a, u} : Room{a, 0.0};
+}
+
+template <class T>
+inline Room room_below(const SmoState<T>& s, std::int64_t v) {
+    const double a = s.alpha[v], u = s.upper[v];
+    if (s.price) return a > 0 ? Room{a, 0.0} : Room{u + a, -u};
+    return s.signs[v] > 0 ? Room{a, 0.0} : Room{u - a, u};
 }
 
 template <class T>
@@ -307,7 +335,7 @@ void take_steps(SmoState<T>& s, double deadline, double (*seconds)()) {
             const T* K = row_of(s, candidate);
             for (int part = 0; part < 2; ++part) {
                 if (s.split[part] == s.split[part + 1] || (s.separate && part != g)) continue;
-                partner(s, s.split[part], s.split[part + 1], K + s.split[part] % s.points, s.F[candidate], unit,
+                partner(s, s.split[part], s.split[part + 1], K + s.split[part] % s.points, s.F[candidate] + s.up[candidate], unit,
                         s.diagonal[candidate % s.points], best);
             }
             if (best.index != before) i = candidate;
@@ -322,15 +350,14 @@ void take_steps(SmoState<T>& s, double deadline, double (*seconds)()) {
         if (c < s.worst_curvature * size) s.worst_curvature = c / size;
         const double tau = static_cast<double>(LEAST_CURVATURE<T>) * size;
         if (c < tau) c = tau > 0 ? tau : 1e-12;
-        double step = (static_cast<double>(s.F[j]) - static_cast<double>(s.F[i])) / c;
-        const double room_i = s.signs[i] > 0 ? s.upper[i] - s.alpha[i] : s.alpha[i];
-        const double room_j = s.signs[j] > 0 ? s.alpha[j] : s.upper[j] - s.alpha[j];
-        if (step > room_i) step = room_i;
-        if (step > room_j) step = room_j;
+        double step = (static_cast<double>(s.F[j] + s.low[j]) - static_cast<double>(s.F[i] + s.up[i])) / c;
+        const Room above = room_above(s, i), below = room_below(s, j);
+        if (step > above.size) step = above.size;
+        if (step > below.size) step = below.size;
         if (!(step < 1e200)) { s.status = 3; return; }
         // Bounds are met exactly, so that they are recognised.
-        s.alpha[i] = step == room_i ? (s.signs[i] > 0 ? s.upper[i] : 0.0) : s.alpha[i] + s.signs[i] * step;
-        s.alpha[j] = step == room_j ? (s.signs[j] > 0 ? 0.0 : s.upper[j]) : s.alpha[j] - s.signs[j] * step;
+        s.alpha[i] = step == above.size ? above.end : s.alpha[i] + s.signs[i] * step;
+        s.alpha[j] = step == below.size ? below.end : s.alpha[j] - s.signs[j] * step;
         delta = static_cast<T>(step);
         mark(s, i);
         mark(s, j);

@@ -36,7 +36,8 @@ struct ClassRows {
 };
 
 // min ½ a'Qa + p'a, 0 ≤ a ≤ u, s'a constant, in terms of E = s (Qa + p). Variable v stands for point
-// v mod points; a problem whose samples come twice (regression) has two variables per point.
+// v mod points; a problem whose samples come twice may have two variables per point. Where these share one sum
+// (regression) they are one variable a − a* instead, between −u and u, with the price ε |a − a*|.
 template <class T>
 struct SmoState {
     std::int64_t points, copies;
@@ -46,14 +47,15 @@ struct SmoState {
     bool separate;
     const double* signs;
     const double* upper;
+    const double* price;  // ε of variables between −u and u, which have the sign 1; null where all are between 0 and u
     const double* diag;   // per point
     double* alpha;
-    double* E;
+    double* E;            // without the price
     T* F;                 // E − shift, what steps work on
     double shift[2];      // of either part
     bool loaded;          // whether F is that of E
-    T* up;                // 0 where s a may grow, else +inf
-    T* low;               // 0 where s a may fall, else −inf
+    T* up;                // what the price adds to E (else 0) where s a may grow, else +inf
+    T* low;               // the same where s a may fall, else −inf
     const T* diagonal;    // diag in the precision of the rows
     const PanelData<T>* panels;
     // The classes of the points before the cut and from it on, where other problems share their rows; else null.

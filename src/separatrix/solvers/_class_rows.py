@@ -88,7 +88,7 @@ class ClassRows:
             if key not in self._exact:
                 self._exact[key] = ExactRows(self._matrix, self._samples[key])
         classes, cut, weights = [self._exact[key] for key in pair], work.cut, work.weights(work.alpha)
-        E = work.linear
+        E = work.linear.copy()
         for side, part in enumerate((slice(0, cut), slice(cut, None))):
             E[part] += classes[side].own(weights[part])
         for side, part, other in ((0, slice(0, cut), slice(cut, None)), (1, slice(cut, None), slice(0, cut))):

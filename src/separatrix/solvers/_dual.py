@@ -78,7 +78,9 @@ class Work:
     """A problem in the order that the compiled loop wants, with ``E = s (Qa + p)`` instead of a gradient.
 
     Variables of the same samples share kernel rows (regression: the second half repeats the first), and
-    where the sums over either sign are kept the positive variables come first.
+    where the sums over either sign are kept the positive variables come first. Where they are not, the two
+    variables of a sample become one, ``β = a − a*`` between −u and u, at the price ``ε |β|``, which E leaves
+    out: half as many variables for the same steps.
     """
 
     def __init__(self, matrix: KernelMatrix, problem: DualProblem, solution: DualSolution) -> None:
@@ -95,12 +97,53 @@ class Work:
         self.points = rows[: m // self.copies]
         self.signs, self.upper = self._sorted(problem.signs), self._sorted(problem.upper)
         self.alpha, self.E = self._sorted(solution.alpha), self.signs * self._sorted(solution.gradient)
+        #: s p: E where all variables are zero.
+        self.linear = self.signs * self._sorted(problem.linear)
+        #: ε of each variable, where it is a difference of two.
+        self.price: Array | None = None
+        if self._mirrored():
+            self.price = 0.5 * (self.linear[:half] - self.linear[half:])
+            self.copies, self.signs, self.upper = 1, self.signs[:half], self.upper[:half]
+            self.alpha, self.E = self.folded(self.alpha), self.E[:half] - self.price
+            self.linear = self.linear[:half] - self.price
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
         self.worst_curvature = 0.0
         #: Where E was last exact, and what it was there; None: where all variables are zero.
         self.exact: tuple[Array, Array] | None = None
+
+    def _mirrored(self) -> bool:
+        """Return whether the two variables of each point are its deviations either way, with one sum."""
+        half, s, u, p = self.points.size, self.signs, self.upper, self.linear
+        return (
+            self.copies == 2
+            and not self.separate
+            and bool((s[:half] == 1).all() and (s[half:] == -1).all())
+            and np.array_equal(u[:half], u[half:])
+            and bool((p[:half] >= p[half:]).all())
+        )
+
+    def folded(self, alpha: Array) -> Array:
+        """Return ``a − a*`` of variables that come twice."""
+        return np.asarray(alpha[: self.points.size] - alpha[self.points.size :])
+
+    def _unfolded(self, alpha: Array, E: Array) -> tuple[Array, Array, Array, Array]:
+        """Return a, E, s and u of the problem's own variables, in the order of the loop."""
+        if self.price is None:
+            return alpha, E, self.signs, self.upper
+        both = np.concatenate([np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)])
+        signs = np.repeat([1.0, -1.0], alpha.size)
+        return both, np.concatenate(self.priced(E)), signs, np.tile(self.upper, 2)
+
+    def priced(self, E: Array) -> tuple[Array, Array]:
+        """Return E of points that deviate upwards and downwards, with the price."""
+        assert self.price is not None
+        return E + self.price, E - self.price
+
+    def free(self, alpha: Array, upper: Array) -> Array:
+        """Return which variables are off their bounds, and off where their price changes."""
+        return np.asarray((alpha != 0) & (np.abs(alpha) < upper))
 
     def _sorted(self, values: Array) -> Array:
         if self.order is not None:
@@ -170,6 +213,7 @@ class Work:
             separate=self.separate,
             signs=self.signs[variables],
             upper=upper,
+            price=None if self.price is None else self.price[variables],
             diag=self.diag if points is None else self.diag[points],
             tol=tol,
             most_steps=max_steps,
@@ -191,19 +235,24 @@ class Work:
 
     def scores(self) -> tuple[Array, float]:
         """Return by how much each point violates optimality (``inf``: it is free), and the violation."""
-        growing = np.where(self.signs > 0, self.alpha < self.upper, self.alpha > 0)
-        falling = np.where(self.signs > 0, self.alpha > 0, self.alpha < self.upper)
+        a, u = self.alpha, self.upper
+        if self.price is None:
+            above = np.where(np.where(self.signs > 0, a < u, a > 0), self.E, np.inf)
+            below = np.where(np.where(self.signs > 0, a > 0, a < u), self.E, -np.inf)
+        else:
+            more, less = self.priced(self.E)
+            above = np.where(a < u, np.where(a < 0, less, more), np.inf)
+            below = np.where(a > -u, np.where(a > 0, more, less), -np.inf)
         score = np.full(self.E.shape, -np.inf)
         worst = 0.0
         for group in self.groups():
-            E, up, low = self.E[group], growing[group], falling[group]
-            if not up.any() or not low.any():
+            least, most = above[group].min(initial=np.inf), below[group].max(initial=-np.inf)
+            if np.isinf(least) or np.isinf(most):
                 continue
-            least, most = E[up].min(), E[low].max()
             worst = max(worst, float(most - least))
             middle = 0.5 * (least + most)
-            grow, fall = np.where(up, middle - E, -np.inf), np.where(low, E - middle, -np.inf)
-            score[group] = np.where(up & low, np.inf, np.maximum(grow, fall))
+            score[group] = np.maximum(middle - above[group], below[group] - middle)
+            score[group][self.free(a[group], u[group])] = np.inf
         n = self.points.size
         return (np.maximum(score[:n], score[n:]) if self.copies == 2 else score), worst
 
@@ -212,9 +261,10 @@ class Work:
 
         With ``v = s (E − b)`` the gap is ``Σ a max(0, v) + (u − a) max(0, −v)``.
         """
-        gap, free = 0.0, (self.alpha > 0) & (self.alpha < self.upper)
+        alpha, gradient, signs, upper = self._unfolded(self.alpha, self.E)
+        gap, free = 0.0, self.free(alpha, upper)
         for group in self.groups():
-            E, s, a, u = self.E[group], self.signs[group], self.alpha[group], self.upper[group]
+            E, s, a, u = gradient[group], signs[group], alpha[group], upper[group]
             if not E.size:
                 continue
             middle = float(E[free[group]].mean()) if free[group].any() else float(np.median(E))
@@ -225,11 +275,12 @@ class Work:
 
     def gap_error(self, doubt: float) -> float:
         """Return about how much of the relative gap an error of E of that size makes."""
-        free = (self.alpha > 0) & (self.alpha < self.upper) & np.isfinite(self.upper)
+        free = self.free(self.alpha, self.upper) & np.isfinite(self.upper)
         return 0.4 * doubt * float(self.upper[free].sum()) / max(abs(self._objective()), 1e-300)
 
     def _objective(self) -> float:
-        return 0.5 * dot(self.alpha, self.signs * (self.E + self.linear))
+        price = 0.0 if self.price is None else dot(self.price, np.abs(self.alpha))
+        return 0.5 * dot(self.alpha, self.signs * (self.E + self.linear)) + price
 
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
@@ -242,11 +293,6 @@ class Work:
         """Return ``s a`` of every point, or of the points of some variables."""
         weights = self.signs[variables] * alpha
         return np.asarray(weights.reshape(self.copies, -1).sum(axis=0))
-
-    @property
-    def linear(self) -> Array:
-        """Return ``s p``: E where all variables are zero."""
-        return self.signs * self._sorted(self.problem.linear)
 
     def recompute(self, precision: Precision) -> None:
         """Compute E anew, without what steps have added to its rounding error."""
@@ -278,7 +324,9 @@ class Work:
 
     def read(self, alpha: Array, E: Array, violation: float) -> None:
         """Bring the solution up to date."""
-        solution, gradient = self.solution, self.signs * E
+        solution = self.solution
+        alpha, E, signs, _ = self._unfolded(alpha, E)
+        gradient = signs * E
         if self.order is None:
             solution.alpha, solution.gradient = alpha, gradient
         else:

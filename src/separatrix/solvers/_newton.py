@@ -44,7 +44,7 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
     by the rows that the loop has, or in double if it is to be exact.
     """
     signs, upper, alpha = state.kept["signs"], state.kept["upper"], state.alpha
-    free = np.flatnonzero((alpha > 0) & (alpha < upper))
+    free = np.flatnonzero(work.free(alpha, upper))
     if work.copies == 2:
         # Only one of the two variables of a point: their columns are the same.
         free = free[np.unique(free % (alpha.size // 2), return_index=True)[1]]
@@ -57,17 +57,21 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
     points = work.points if state.points is None else work.points[state.points]
     rows = points[free % points.size]
     K = np.asarray(work.matrix.block(rows, rows, "float64"), dtype=np.float64)
-    s = signs[free]
+    s, gradient, price = signs[free], state.E[free], state.kept["price"]
+    if price is not None:
+        # Within a step none goes through zero, where the price changes.
+        s = np.sign(alpha[free])
+        gradient = gradient + s * price[free]
     low, high = np.where(s > 0, 0.0, -upper[free]), np.where(s > 0, upper[free], 0.0)
     groups = np.ones((1, free.size), dtype=bool)
     if work.separate:
         groups = np.array([free < state.kept["middle"], free >= state.kept["middle"]])
         groups = groups[groups.any(axis=1)]
-    value = s * alpha[free]
-    after = newton_step(K, state.E[free], value, low, high, groups)
+    value = signs[free] * alpha[free]
+    after = newton_step(K, gradient, value, low, high, groups)
     if after is None:
         return False
-    alpha[free] = np.abs(after)
+    alpha[free] = signs[free] * after if price is not None else np.abs(after)
     change = after - value
     if exact:
         targets = None if state.points is None and work.everything else points

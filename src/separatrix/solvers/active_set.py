@@ -173,7 +173,7 @@ class ActiveSet:
         while state.status == "running":
             _hot.run_smo([state.loop], seconds)
             solution.steps = steps + state.loop.steps - before
-            if float(state.alpha.max()) > _HUGE * self.bound:
+            if float(np.abs(state.alpha).max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
             if state.status == "max_iter" and state.loop.steps - before < limit:
                 if violation > self.scale:
@@ -314,12 +314,16 @@ class ActiveSet:
         score = yield from self._product(points, weights, self.precision)
         if from_zero:
             # Feasible for all samples already, should time be up while the better start is made.
-            work.alpha[variables] = np.minimum(state.alpha / factor, work.upper[variables])
+            bound = work.upper[variables]
+            work.alpha[variables] = np.clip(state.alpha / factor, -bound, bound)
             work.E[:] = linear + score / factor
             work.read(work.alpha, work.E, work.scores()[1])
         score += linear
         alpha = np.empty_like(work.alpha)
-        for group in work.groups():
+        if work.price is not None:
+            s, E, u = np.repeat([1.0, -1.0], n), np.concatenate(work.priced(score)), np.tile(work.upper, 2)
+            alpha[:] = work.folded(at_bounds(s, E, u, dot(work.signs, work.alpha), _RAMP * self.scale))
+        for group in work.groups() if work.price is None else ():
             s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
             alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
         moved = yield from self._product(np.arange(n), work.weights(alpha), self.precision)

@@ -123,7 +123,7 @@ class SequentialMinimal:
     def _is_small(self, work: Work) -> bool:
         size = work.points.size**2 * np.dtype(self.precision).itemsize
         fits = self.matrix.native is not None or size <= self.matrix.cache_bytes / 2
-        return work.problem.rows.size <= self.direct and fits
+        return work.alpha.size <= self.direct and fits
 
     def _whole(self, works: list[Work]) -> Iterator[None]:
         """Solve problems with whole kernel rows, one in each thread."""
