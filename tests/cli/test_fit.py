@@ -1,6 +1,7 @@
 """`separatrix fit` as a user meets it: files in, text, pictures and models out."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -182,3 +183,72 @@ def test_values_of_settings(text, value):
     assert parsed == value
     assert type(parsed) is type(value)
     assert parse_settings([f"key={text}"]) == {"key": value}
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 1000])
+def test_rows_held_out_change_places_only(size):
+    """Brought to the front by blocks, the rows to fit on keep their order, and none is lost."""
+    from separatrix.cli.hold_out import _gather
+
+    random = np.random.default_rng(size)
+    for share in (0.0, 0.1, 0.5, 0.9, 1.0):
+        first = random.random(100) < share
+        rows, numbers = np.arange(200.0).reshape(100, 2), np.arange(100)
+        _gather([rows, numbers], first, size)
+        count = int(first.sum())
+        np.testing.assert_array_equal(numbers[:count], np.flatnonzero(first))
+        np.testing.assert_array_equal(np.sort(numbers[count:]), np.flatnonzero(~first))
+        np.testing.assert_array_equal(rows, np.column_stack([2.0 * numbers, 2.0 * numbers + 1]))
+
+
+def test_a_matrix_is_not_copied_to_hold_rows_out(monkeypatch):
+    from separatrix.cli import hold_out
+    from separatrix.cli.inputs import Labelled
+
+    monkeypatch.setattr(hold_out, "_BLOCK_BYTES", 1000)
+    X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 3
+    given = X.copy()
+    parts = hold_out.hold_out(Labelled(X, None, y, "y", True), 0.25, 0, "file")
+    assert np.shares_memory(parts.X, X)
+    assert np.shares_memory(parts.X_held, X)
+    train, test = hold_out._chosen(y, 0.25, 0, "file")
+    np.testing.assert_array_equal(parts.X, given[train])
+    np.testing.assert_array_equal(parts.y, y[train])
+    at = np.lexsort(parts.X_held.T)
+    np.testing.assert_array_equal(parts.X_held[at], given[test][np.lexsort(given[test].T)])
+    np.testing.assert_array_equal(parts.y_held[at], y[test][np.lexsort(given[test].T)])
+
+
+def test_a_long_load_says_first_what_it_needs(run, banknote, monkeypatch):
+    from separatrix.cli import inputs
+
+    monkeypatch.setattr(inputs, "_LONG_BYTES", 1000)
+    said = run("fit", banknote).err
+    assert "about 1,400 rows, 5 columns" in said
+    assert "memory" in said
+    assert "free" not in said
+    assert "memory" not in run("fit", banknote, "--quiet").err
+    monkeypatch.setattr(inputs, "available_memory", lambda: 1000)
+    assert "only 1 kB are free" in run("fit", banknote).err
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("folder", "is a directory"),
+        ("x" * 300 + ".sx", "file name too long"),
+        ("/dev/full", "not a regular file"),
+        ("missing/m.sx", "there is no directory"),
+        ("banknote.csv/m.sx", "not a directory"),
+        ("/proc/m.sx", "cannot write there: permission denied"),
+    ],
+)
+def test_places_that_cannot_be_written(refused, banknote, tmp_path, monkeypatch, place, reason):
+    """Known before the fit, said in one message, and nothing is left behind."""
+    if place.startswith("/") and not Path(place).parent.is_dir():
+        pytest.skip("not on this system")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(fit_module, "load_labelled", lambda *words, **options: pytest.fail("too late"))
+    before = sorted(tmp_path.rglob("*"))
+    assert reason in refused("fit", banknote, "--save", tmp_path / place)
+    assert sorted(tmp_path.rglob("*")) == before

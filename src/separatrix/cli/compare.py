@@ -51,7 +51,7 @@ def run(request: CompareRequest) -> None:
     key, more = criterion(request.by)
     names = request.models or list(families())
     estimators = {name: build_model(name, {}, request.seed, request.max_time) for name in names}
-    data = load_labelled(request.data)
+    data = load_labelled(request.data, quiet=request.quiet)
     folds = make_folds(data, request.folds, request.seed, request.data.path)
     prepared = Prepared(data, folds)
     outcomes: dict[str, Outcome] = {}

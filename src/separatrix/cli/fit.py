@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from separatrix.cli import metrics
 from separatrix.cli.families import build_model, family_of, parse_settings
+from separatrix.cli.hold_out import Parts, hold_out
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
-from separatrix.cli.prepare import Preparation, fit_steps, nameless, prepare, take
+from separatrix.cli.prepare import Preparation, fit_steps, nameless, prepare
 from separatrix.cli.screen import CommandError, class_table, counted, facts, note, print_json
 from separatrix.persistence import save
+
+_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,9 @@ def run(request: FitRequest) -> None:
     """Read, split, fit, score, save, draw, report; what can be refused is refused before the long part."""
     _check(request)
     estimator = build_model(request.model, parse_settings(request.settings), request.seed, request.max_time)
-    data = load_labelled(request.data)
+    data = load_labelled(request.data, quiet=request.quiet)
     if request.plot is not None:
         _check_drawable(request, data)
-    train, test = _split(data, request)
     preparation = prepare(
         data.X,
         data.names,
@@ -54,13 +56,19 @@ def run(request: FitRequest) -> None:
         scale=family_of(request.model).scale,
         impute=request.data.missing == "mean",
     )
-    model, notes = _fit(preparation, estimator, take(data.X, train), data.y[train], data.names, request)
-    report = _report(request, data, preparation, train, test, estimator, model)
+    parts = hold_out(data, request.test_size, request.seed, request.data.path)
+    # Nothing below needs the table as a whole: what was copied into the parts is freed.
+    data = replace(data, X=parts.X[:0], y=parts.y[:0])
+    shown = (parts.X_held, parts.y_held)
+    if request.plot is not None and not len(parts.y_held):
+        shown = (parts.X.copy(), parts.y)  # the fit scales rows where they lie
+    model, notes = _fit(preparation, estimator, parts, data.names, request)
+    report = _report(request, data, preparation, parts, estimator, model)
     report["notes"] = notes
     if request.save is not None:
         save(model, request.save)
     if request.plot is not None:
-        _draw(model, data, test if len(test) else train, bool(len(test)), request.plot)
+        _draw(model, data, *shown, bool(len(parts.y_held)), request.plot)
     if request.json:
         print_json(report)
     elif not request.quiet:
@@ -83,36 +91,10 @@ def _check_drawable(request: FitRequest, data: Labelled) -> None:
         raise CommandError(f"--plot needs two features or more, and {path} has one; leave --plot out")
 
 
-def _split(data: Labelled, request: FitRequest) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the rows to fit on and the rows held out, every class in both."""
-    from sklearn.model_selection import train_test_split
-
-    rows = np.arange(len(data.y))
-    if request.test_size == 0.0:
-        return rows, rows[:0]
-    classes, counts = np.unique(data.y, return_counts=True)
-    if counts.min() < 2:
-        raise CommandError(
-            f"{request.data.path}: class {classes[counts.argmin()]!s} has a single row, which cannot be both "
-            "fitted and held out; add rows, or use --test-size 0"
-        )
-    try:
-        train, test = train_test_split(
-            rows, test_size=request.test_size, random_state=request.seed, stratify=data.y
-        )
-    except ValueError as error:
-        raise CommandError(
-            f"{request.data.path}: cannot hold out {request.test_size:g} of {len(rows)} rows with all "
-            f"{len(classes)} classes on both sides ({error}); change --test-size"
-        ) from None
-    return np.sort(train), np.sort(test)
-
-
 def _fit(
     preparation: Preparation,
     estimator: Any,
-    X: Any,
-    y: NDArray[Any],
+    parts: Parts,
     names: list[str] | None,
     request: FitRequest,
 ) -> tuple[Any, list[str]]:
@@ -123,7 +105,7 @@ def _fit(
     ):
         warnings.simplefilter("always")
         try:
-            model = fit_steps(preparation.steps(), estimator, X, y, names)
+            model = fit_steps(preparation.steps(), estimator, parts.X, parts.y, names)
         except (ValueError, MemoryError) as error:
             raise CommandError(f"{request.model}: {error or 'not enough memory'}") from None
     return model, list(dict.fromkeys(str(warning.message) for warning in caught))
@@ -152,8 +134,7 @@ def _report(
     request: FitRequest,
     data: Labelled,
     preparation: Preparation,
-    train: NDArray[Any],
-    test: NDArray[Any],
+    parts: Parts,
     estimator: Any,
     model: Any,
 ) -> dict[str, Any]:
@@ -163,9 +144,9 @@ def _report(
         "features": data.names,
         "n_features": data.features,
         "classes": estimator.classes_,
-        "rows": len(data.y),
-        "rows_fitted": len(train),
-        "rows_held_out": len(test),
+        "rows": len(parts.y) + len(parts.y_held),
+        "rows_fitted": len(parts.y),
+        "rows_held_out": len(parts.y_held),
         "seed": request.seed,
         "standardized": preparation.standardize,
         "one_hot": list(preparation.texts),
@@ -178,26 +159,33 @@ def _report(
         "saved": None if request.save is None else str(request.save),
         "picture": None if request.plot is None else str(request.plot),
     }
-    if len(test):
-        with nameless():
-            predicted = model.predict(take(data.X, test))
+    if len(parts.y_held):
+        predicted = _predicted(model, parts.X_held)
         classes = estimator.classes_
-        truth = np.searchsorted(classes, data.y[test])
+        truth = np.searchsorted(classes, parts.y_held)
         counts = metrics.confusion(truth, np.searchsorted(classes, predicted), len(classes))
         report |= {"accuracy": metrics.summary(counts, None)["accuracy"]}
         report["per_class"] = metrics.per_class(counts, classes)
     return report
 
 
-def _draw(model: Any, data: Labelled, shown: NDArray[Any], held_out: bool, path: Path) -> None:
+def _predicted(model: Any, X: Any) -> NDArray[Any]:
+    """Return the classes of rows; of many rows by blocks, as scaled ones are copies."""
+    rows = int(X.shape[0])
+    with nameless():
+        parts = [model.predict(X[start : start + _ROWS]) for start in range(0, rows, _ROWS)]
+    return np.concatenate(parts)
+
+
+def _draw(model: Any, data: Labelled, X: Any, y: NDArray[Any], held_out: bool, path: Path) -> None:
     from separatrix.plot import boundary
 
     estimator = model.steps[-1][1] if hasattr(model, "steps") else model
-    title = f"{type(estimator).__name__}, {len(shown):,} {'held-out rows' if held_out else 'rows of the fit'}"
+    title = f"{type(estimator).__name__}, {len(y):,} {'held-out rows' if held_out else 'rows of the fit'}"
     if data.features > 2:
         title += f"\na cut through {data.features} dimensions, rows projected onto it"
     with nameless():
-        axes = boundary(model, take(data.X, shown), data.y[shown], names=data.names)
+        axes = boundary(model, X, y, names=data.names)
         axes.set_title(title, fontsize="medium")
         write_picture(axes, path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import warnings
 from collections.abc import Iterator
@@ -14,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.cli.prepare import fills_missing, plan_of
-from separatrix.cli.screen import CommandError, note
-from separatrix.data.files import Block, MatrixSource, Plan, Reading, Table, choose_target, open_source
+from separatrix.cli.screen import CommandError, available_memory, counted, megabytes, note
+from separatrix.data.files import (
+    Block,
+    MatrixSource,
+    Plan,
+    Reading,
+    Table,
+    TabularSource,
+    choose_target,
+    open_source,
+)
 
+_LONG_BYTES = 100_000_000  # a file that takes a second to read, or more
 MISSING = ("refuse", "drop", "mean")
 
 
@@ -113,10 +124,12 @@ def load_model(path: Path, data: Path) -> Any:
         raise
 
 
-def load_labelled(options: DataOptions) -> Labelled:
+def load_labelled(options: DataOptions, *, quiet: bool = False) -> Labelled:
     """Read a table whose rows have a class, and check that there are classes to tell apart."""
     with noted():
         source = open_source(options.path, options.reading())
+        if not quiet:
+            _announce(source)
         target, chosen = options.target, options.target is not None
         if target is None and source.names is not None:
             target = choose_target(
@@ -128,6 +141,23 @@ def load_labelled(options: DataOptions) -> Labelled:
         raise CommandError(f"{options.path}: the file holds no target array 'y'; name one with --target")
     _check_classes(str(place), y)
     return Labelled(X, names, y, target or "y", chosen)
+
+
+def _announce(source: TabularSource | MatrixSource) -> None:
+    """Say what a long load needs, before it begins."""
+    size = os.path.getsize(source.origin.path)
+    if size < _LONG_BYTES or not isinstance(source, TabularSource):
+        return
+    rows = source.rows_expected()
+    if rows is None:
+        return
+    needed = 8 * rows * len(source.names)
+    available = available_memory()
+    short = "" if available is None or needed < available else f", and only {megabytes(available)} are free"
+    note(
+        f"reading {source.name} ({megabytes(size)}): about {float(f'{rows:.2g}'):,.0f} rows, "
+        f"{counted(len(source.names), 'column')}, {megabytes(needed)} of memory as numbers{short}"
+    )
 
 
 def _check_classes(place: str, y: NDArray[Any]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 from separatrix.cli.screen import CommandError
+from separatrix.persistence import check_writable
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
@@ -16,11 +16,10 @@ def check_output(option: str, path: Path | None, *inputs: Path) -> None:
     """Refuse a path that cannot be written, or that would overwrite an input."""
     if path is None:
         return
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise CommandError(f"{option} {path}: there is no directory {folder}; create it first")
-    if path.is_dir() or not os.access(folder, os.W_OK):
-        raise CommandError(f"{option} {path}: cannot write there; choose another path")
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise CommandError(f"{option} {path}: {error.strerror}") from None
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise CommandError(f"{option} {path}: would overwrite an input file; choose another path")

@@ -156,3 +156,10 @@ def megabytes(size: int) -> str:
         if size >= divisor:
             return f"{size / divisor:.3g} {unit}"
     return f"{size} bytes"
+
+
+def available_memory() -> int | None:
+    """Return how many bytes programs can still have, where the system tells (Linux)."""
+    with contextlib.suppress(OSError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    return None

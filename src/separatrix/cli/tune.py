@@ -77,7 +77,7 @@ def run(request: TuneRequest) -> None:
         build_model(request.model, fixed | choice, request.seed, request.max_time, "--grid or --set")
         for choice in choices
     ]
-    data = load_labelled(request.data)
+    data = load_labelled(request.data, quiet=request.quiet)
     prepared = Prepared(data, make_folds(data, request.folds, request.seed, request.data.path))
     preparation = prepare(
         data.X,

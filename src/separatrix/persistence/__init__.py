@@ -20,6 +20,7 @@ from separatrix.persistence._container import (
     ModelFileError,
     Tensors,
     atomic_write,
+    check_writable,
     read_container,
     versions,
     write_container,
@@ -27,7 +28,7 @@ from separatrix.persistence._container import (
 from separatrix.persistence._transformer import build_transformer, describe_transformer
 from separatrix.persistence._values import decode, encode
 
-__all__ = ["ModelFileError", "atomic_write", "describe", "load", "save"]
+__all__ = ["ModelFileError", "atomic_write", "check_writable", "describe", "load", "save"]
 
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -32,20 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
     The neighbour is flushed to the disk first. After an error, or Ctrl-C, `path` is as it was before and
     the neighbour is gone.
     """
-    final = os.path.realpath(os.fspath(path))
-    mode = None
-    if os.path.lexists(final):
-        mode = os.stat(final).st_mode
-        if not stat.S_ISREG(mode):
-            raise OSError(f"{os.fspath(path)} is not a regular file; choose another path")
-    # Unlike mkstemp, a plain open gives the file the permissions that the user's umask asks for. The suffix
-    # stays last, because writers of pictures read the format from it.
-    folder, base = os.path.split(final)
-    temporary = os.path.join(folder, f".{uuid.uuid4().hex}.{base[-100:]}")
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no directory {folder!r} to write {base!r} into; create it first") from None
+    final, temporary, mode = _begin(os.fspath(path))
     try:
         # A writer may put a file of its own in the neighbour's place: the permissions are set again.
         mode = os.stat(temporary).st_mode if mode is None else mode
@@ -58,6 +46,38 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise what `atomic_write` would raise at its beginning, and leave nothing behind."""
+    _, temporary, _ = _begin(os.fspath(path))
+    os.unlink(temporary)
+
+
+def _begin(name: str) -> tuple[str, str, int | None]:
+    """Make the neighbour of a file; return the file's real path, the neighbour's, and the mode, if any."""
+    final = os.path.realpath(name)
+    folder, base = os.path.split(final)
+    # Unlike mkstemp, a plain open gives the file the permissions that the user's umask asks for. The suffix
+    # stays last, because writers of pictures read the format from it.
+    temporary = os.path.join(folder, f".{uuid.uuid4().hex}.{base[-100:]}")
+    mode = None
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(final).st_mode
+        if mode is None or stat.S_ISREG(mode):
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            return final, temporary, mode
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        wrong = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
+    except OSError as error:
+        code = error.errno or errno.EIO
+        if code == errno.ENOENT and os.path.isdir(folder):  # such as /proc
+            code = errno.EACCES
+        wrong = f"cannot write there: {os.strerror(code).lower()}"
+    if code == errno.ENOENT:
+        raise FileNotFoundError(code, f"there is no directory {folder}; create it first", name)
+    raise OSError(code, f"{wrong}; choose another path", name)  # of the class that belongs to the code
 
 
 def write_container(name: str, tensors: Tensors, description: dict[str, Any]) -> None:

@@ -84,6 +84,13 @@ class ParquetSource(ArrowSource):
 
         return pq.read_schema(self.origin.path)
 
+    def rows_expected(self) -> int | None:
+        """Return the number of rows, which the file tells."""
+        import pyarrow.parquet as pq
+
+        with open_errors(self.name):
+            return int(self._guarded(lambda: pq.read_metadata(self.origin.path).num_rows))
+
     def _batches(self, names: list[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq
 

@@ -28,7 +28,8 @@ from separatrix.data.files._tabular import TabularSource, ahead, check_number, m
 # Of the stream, of the first look at the columns' types, and of the parts that all threads parse.
 _BLOCK_BYTES = 4 << 20
 _LOOK_BYTES = 1 << 20
-_PART_BYTES, _TASK_BYTES = 16 << 20, 1 << 20
+_TASK_BYTES = 1 << 20
+_PART_BYTES = min(4 * (os.cpu_count() or 1), 16) * _TASK_BYTES  # a few tasks for each thread; two are held
 _LONGEST_LINE = 1 << 28
 _DELIMITERS = ",\t;|"
 
@@ -70,6 +71,16 @@ class CsvSource(TabularSource):
             name: "text" if any(is_kind(field.type) for is_kind in texts) else "number"
             for name, field in zip(self.names, schema, strict=True)
         }
+
+    def rows_expected(self) -> int | None:
+        """Return the file's size by that of its first lines."""
+        if self.origin.compression is not None:
+            return None
+        with open_errors(self.name), self.origin.open() as file:
+            file.seek(self.header.size)
+            head = file.read(_LOOK_BYTES)
+        lines = head.count(b"\n") or head.count(b"\r")
+        return (os.path.getsize(self.origin.path) - self.header.size) * lines // max(len(head), 1)
 
     def batches(self, plan: Plan) -> Iterator[Any]:
         """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""

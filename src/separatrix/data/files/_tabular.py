@@ -16,6 +16,7 @@ from separatrix.data.files._origin import DataFileError, Origin, Reading
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
 _MANY_CATEGORIES = 50
+_LARGE_BYTES = 32 << 20
 Item = TypeVar("Item")
 
 
@@ -54,6 +55,10 @@ class TabularSource(ABC):
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
         """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
+
+    def rows_expected(self) -> int | None:
+        """Return about how many rows the file has, from its size or what it says of itself; None: unknown."""
+        return None
 
     def place_of(self, row: int) -> str:
         """Return how messages name a data row, counted from 1."""
@@ -137,7 +142,7 @@ class TabularSource(ABC):
                 rows.append(block.rows)
             else:
                 if end > len(X):  # memory that grows in place: the rows are never there twice
-                    X.resize((end + end // 4, len(plan.names)), refcheck=False)
+                    X.resize((end + end // 16, len(plan.names)), refcheck=False)
                 X[start:end] = block.X
         y = None
         if target is not None:
@@ -153,6 +158,10 @@ class TabularSource(ABC):
             self._check_categories(table, rows, plan)
             return Table(table, list(plan.names), y)
         X.resize((end, len(plan.names)), refcheck=False)
+        if X.nbytes > _LARGE_BYTES:
+            import pyarrow as pa
+
+            pa.default_memory_pool().release_unused()  # what parsing needed; a fit needs other memory
         return Table(X, list(plan.names), y)
 
     def _check_categories(self, table: Any, rows: Sequence[NDArray[np.int64]], plan: Plan) -> None:
