@@ -68,7 +68,8 @@ class Descent:
         # After samples have shown the way few steps are left: what single precision saves on one column of
         # doubles, which are read all the same, is less than the evaluation in double at the end.
         few = later and self.final and objective.columns == 1 and objective.view.dtype == np.float64
-        self.single = n * d > _SMALL and not few
+        # Sparse rows are always worked on in double precision.
+        self.single = n * d > _SMALL and not few and not objective.view.sparse
         self.point = self._at(coef, intercept)
         self.gains = [np.inf] * 4
         # The model's inverse times the latest change of the gradient, and the step from here, once known.
@@ -82,6 +83,10 @@ class Descent:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration; on a sample, until it has shown the way."""
         iteration = refresh = 0
+        if self.final and self.later and self._measure() <= self.tol:
+            if self.single:
+                self._go_double()
+            yield Step(self._record(self._measure()), self._measure())
         while True:
             if (self.exact or iteration >= refresh) and self._refresh(iteration):
                 refresh = max(4, (3 if self.solver.objective.features < DEAR else 6) * iteration)
@@ -212,7 +217,9 @@ class Descent:
         if not hasattr(self, "model"):
             return np.inf
         decrement = -0.5 * float(self.flat.gradient(self.point) @ self._direction())
-        before, _, last = self.gains[-3:]
+        before, between, last = self.gains[-3:]
+        # Of one ratio only, the root: the next one may be worse.
+        before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
         return max(decrement, 0.0 if self.exact else last * rate / (1 - rate))
 
