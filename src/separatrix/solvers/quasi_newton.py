@@ -96,7 +96,7 @@ class QuasiNewton:
         self.rng = np.random.default_rng(seed)
         self.sweeps = 0.0
         size = problem.columns * (self.objective.features + 1)
-        self.memory = 0 if self.method == "newton" else int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
+        self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
         self.start = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
         # Where the way stands before the first step in the features.
         self.reached: Callable[[], tuple[Array, Array]] = lambda: self.start
