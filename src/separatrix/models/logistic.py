@@ -51,11 +51,10 @@ _SOLVERS = {
 }
 #: Names of ours, which mean that method whatever the size of the data.
 _OWN = ("newton", "quasi-newton", "working-set", "dual-coordinate")
-#: Features from which on sparse data with several classes are fitted in the dual, whatever the penalty.
-_WIDE = 4096
-#: Features, share of stored entries and C times squared length of a row between which the dual is the
-#: quicker way for sparse data: beyond, it crawls where samples outnumber features.
-_DUAL_FEATURES, _DUAL_DENSITY, _DUAL_STIFFNESS = 400, 0.1, 30.0
+#: Fewest features and largest share of stored entries of sparse data that may be fitted in the dual. It crawls
+#: where samples outnumber features; where C times the squared length of a row is large, steps on all rows
+#: crawl, too, and with so many features and several classes more than the dual.
+_DUAL_FEATURES, _DUAL_DENSITY, _STIFF, _WIDE = 400, 0.1, 30.0, 4096
 
 
 #: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
@@ -504,9 +503,10 @@ class LogisticRegression(PathOverC, LinearClassifier):
 def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
     """Return whether sparse data are better fitted in the dual."""
     n, d = X.shape
-    if n_classes > 2 and d > _WIDE:
-        return True
-    if d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d:
+    wide = n_classes > 2 and d > _WIDE
+    if not wide and (d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d):
         return False
-    squares = float(np.square(X.data, dtype=np.float64).sum())
-    return bool(n <= d or C * squares <= _DUAL_STIFFNESS * n)
+    if n <= (d if n_classes > 2 else d / 3):
+        return True
+    stiff = C * float(np.square(X.data, dtype=np.float64).sum()) > _STIFF * n
+    return stiff and (wide or n <= d)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 #: Relative size of rounding errors in single precision sweeps: nearer than that, work in double.
 _SINGLE = 3e-6
-#: Fewer entries than this are worked on in double precision from the start.
+#: Fewer entries than this are worked on in double precision from the start, and with Newton's own steps.
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
 CAUTION = 10.0
+#: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
+_NEAR = 0.03
 #: Features from which products of rows are dear.
 DEAR = 256
 
@@ -61,29 +63,44 @@ class Descent:
     ) -> None:
         self.solver, self.objective, self.rows, self.later = solver, objective, rows, later
         self.final = objective is solver.objective
-        self.flat, self.exact = solver.flat, solver.memory == 0
+        self.flat, self.exact = solver.flat, solver.method == "newton"
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=max(solver.memory, 1))
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=solver.memory)
         n, d = objective.view.shape
         # After samples have shown the way few steps are left: what single precision saves on one column of
         # doubles, which are read all the same, is less than the evaluation in double at the end.
         few = later and self.final and objective.columns == 1 and objective.view.dtype == np.float64
-        self.single = n * d > _SMALL and not few
+        self.small = n * objective.view.row_elements * objective.columns <= _SMALL
+        # Sparse rows are always worked on in double precision.
+        self.single = n * d > _SMALL and not few and not objective.view.sparse
         self.point = self._at(coef, intercept)
         self.gains = [np.inf] * 4
+        # Whether the last step was Newton's.
+        self.fresh = False
         # The model's inverse times the latest change of the gradient, and the step from here, once known.
         self.smoothed: Array | None = None
         self.ahead: Array | None = None
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
-        return self.objective.at(coef, intercept, single=self.single)
+        # Newton's method needs all residuals for the next Hessian.
+        kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.exact else None
+        return self.objective.at(coef, intercept, single=self.single, residuals=kept)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration; on a sample, until it has shown the way."""
         iteration = refresh = 0
+        if self.final and self.later and self._measure() <= self.tol:
+            if self.single:
+                self._go_double()
+            yield Step(self._record(self._measure()), self._measure())
+        before, measure = np.inf, np.inf
         while True:
-            if (self.exact or iteration >= refresh) and self._refresh(iteration):
+            # Near the solution an exact Hessian of large data serves for several steps, as long as these are quick.
+            exact = self.exact and (self.small or measure > _NEAR or measure > 0.25 * before)
+            if exact:
+                self.pairs.clear()
+            if (exact or not self.exact and iteration >= refresh) and self._refresh(iteration):
                 refresh = max(4, (3 if self.solver.objective.features < DEAR else 6) * iteration)
             moved = self._search(self._direction(), control)
             if moved is None:
@@ -93,11 +110,12 @@ class Descent:
                 if self.final:
                     yield Step(self._record(0.0), 0.0, control.reason() or "converged")
                 return
+            self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
             self.point, self.ahead = moved, None
             iteration += 1
-            measure = self._measure()
+            before, measure = measure, self._measure()
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
@@ -116,6 +134,7 @@ class Descent:
             return False
         self.model, self.ahead = model, None
         self.model.refresh(self.point)
+        self.fresh = self.exact
         self.smoothed = self._solve(self.pairs[-1][1]) if self.pairs else None
         return True
 
@@ -189,8 +208,6 @@ class Descent:
         return None
 
     def _remember(self, moved: Point) -> None:
-        if self.exact:
-            return
         step = moved.coef - self.point.coef
         shift = moved.intercept - self.point.intercept + step @ self.flat.mean
         s = np.concatenate([step.ravel(), shift])
@@ -205,6 +222,8 @@ class Descent:
         if self.objective.l2 == 0:
             return np.inf
         g, h = self.flat.split(self.flat.gradient(self.point))
+        if hasattr(self, "model"):
+            g = g - h[:, None] * self.model.slant
         return float(np.vdot(g, g)) / (2 * self.objective.l2) + float(h @ h) / (0.5 * self.solver.whole.total)
 
     def distance(self) -> float:
@@ -212,9 +231,11 @@ class Descent:
         if not hasattr(self, "model"):
             return np.inf
         decrement = -0.5 * float(self.flat.gradient(self.point) @ self._direction())
-        before, _, last = self.gains[-3:]
+        before, between, last = self.gains[-3:]
+        # Of one ratio only, the root: the next one may be worse.
+        before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
-        return max(decrement, 0.0 if self.exact else last * rate / (1 - rate))
+        return max(decrement, 0.0 if self.fresh else last * rate / (1 - rate))
 
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
-from separatrix.data.view import Array, DataView
+from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers.covariance import oas_amount
 from separatrix.solvers.smooth import Point, SmoothObjective
@@ -100,6 +100,8 @@ class Curvature(ABC):
 
     def __init__(self, whole: Whole) -> None:
         self.objective, self.mean = whole.objective, whole.mean
+        #: How much the gradient in the weights changes with that in the intercept, as far as it is known.
+        self.slant: Array | float = 0.0
 
     @abstractmethod
     def refresh(self, point: Point) -> None:
@@ -142,6 +144,32 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
             out[m, :d, d] = out[m, d, :d] = view.transposed(v[:, None]).ravel() - v.sum() * mean
     else:
         out = view.fold(lambda: np.zeros((M, d + 1, d + 1)), add, M * (d + 1) ** 2 * 8)
+    if not free:
+        out[:, d, :] = out[:, :, d] = 0.0
+    return out
+
+
+def sparse_grams(view: DataView, weights: Array, mean: Array, free: bool) -> Array:
+    """Return the matrices of :func:`bordered_grams` for sparse rows, which are not centred one by one."""
+    d, M = view.shape[1], weights.shape[1]
+    columns = [np.ascontiguousarray(weights[:, m], dtype=np.float64) for m in range(M)]
+
+    def add(total: Array, rows: slice, block: Any) -> Array:
+        parts = csr_parts(block)
+        for m, v in enumerate(columns):
+            _hot.gram_csr(*parts, v[rows], total[m, :d])
+        total[:, d] += (block.T @ weights[rows]).T
+        return total
+
+    sums = view.fold(lambda: np.zeros((M, d + 1, d)), add, M * (d + 1) * d * 8)
+    out = np.empty((M, d + 1, d + 1))
+    out[:, d, d] = weights.sum(axis=0)
+    for m in range(M):
+        t, total = sums[m, d], out[m, d, d]
+        # Σ v (x − x̄)(x − x̄)ᵀ, multiplied out.
+        half = sums[m, :d] - np.outer(t - 0.5 * total * mean, mean)
+        out[m, :d, :d] = half + half.T
+        out[m, :d, d] = out[m, d, :d] = t - total * mean
     if not free:
         out[:, d, :] = out[:, :, d] = 0.0
     return out
@@ -200,6 +228,8 @@ class FromRows(Curvature):
 
     def _each(self, point: Point) -> tuple[Array, Array]:
         """Return the probabilities of the rows, and ``s p (1 − p)``."""
+        if point.residuals is not None and self.rows is self.target:
+            return self.rows.from_residuals(point.residuals)
         scores = np.asarray(self.rows.view.scores(point.coef, point.intercept), dtype=np.float64)
         p = probabilities(self.rows, scores)
         return p, self.share[:, None] * p * (1.0 - p) * self.rows.taking_part()
@@ -207,6 +237,8 @@ class FromRows(Curvature):
     def _grams(self, weights: Array, view: DataView | None = None) -> Array:
         free = self.objective.problem.fit_intercept
         view = self.rows.view if view is None else view
+        if view.sparse:
+            return sparse_grams(view, weights, self.mean, free)
         return bordered_grams(view, weights, self.mean, free, self.dtype)
 
     def _corrections(
@@ -334,6 +366,7 @@ class Blocks(FromRows):
         else:
             blocks = [self._grams(weights[:, None], view)[0] for weights, view in chosen]
         corrections = self._corrections(blocks, point)
+        self.slant = np.stack([block[:d, d] / max(float(block[d, d]), 1e-300) for block in blocks])
         self.factors = []
         for k, block in enumerate(blocks):
             if corrections is not None:

@@ -14,17 +14,21 @@ minimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._descent import CAUTION, DEAR, Descent, Flat
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._sample_coordinates import SampleCoordinates
 from separatrix.solvers._smooth_certificate import certify, dual_value
 from separatrix.solvers.curvature import Blocks, Coupled, Curvature, Diagonal, Shared, moments
+from separatrix.solvers.small_logit import SmallLogit, is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 if TYPE_CHECKING:
@@ -39,6 +43,9 @@ _SWEEPS_SAVED = 1000.0
 _MOST_FEATURES = 4096
 #: Sweeps that an early model of the Hessian may cost.
 _WORTH = 12.0
+#: Features per sample, most samples and fewest entries of dense data that are worked on through the products
+#: of their samples, and how much closer the way there goes than it must.
+_WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -89,8 +96,10 @@ class QuasiNewton:
         self.rng = np.random.default_rng(seed)
         self.sweeps = 0.0
         size = problem.columns * (self.objective.features + 1)
-        self.memory = 0 if self.method == "newton" else int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
+        self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
         self.start = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
+        # Where the way stands before the first step in the features.
+        self.reached: Callable[[], tuple[Array, Array]] = lambda: self.start
 
     def _choose(self, method: str) -> str:
         """Return the model of the Hessian: newton (whole and exact), blocks or diagonal."""
@@ -115,23 +124,34 @@ class QuasiNewton:
         stages = [self.objective]
         if self.method != "blocks":
             return stages
-        rows, order = n, self.rng.permutation(n)
-        least = max(8 * d * self.objective.columns, 4000)
+        rows, least = n, max(8 * d * self.objective.columns, 4000)
         while rows >= 4 * least:
             rows = max(rows // 8, least)
-            stages.insert(0, self.objective.sample(np.sort(order[:rows])))
+            stages.insert(0, self._sample(rows))
         return stages
+
+    def _sample(self, count: int) -> SmoothObjective:
+        """Return the objective on one row of each of so many equal stretches."""
+        n = self.objective.view.shape[0]
+        places = (np.arange(count) + self.rng.random(count)) * (n / count)
+        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1))
 
     @property
     def point(self) -> Point:
         """Where the descent stands."""
+        if not hasattr(self, "last"):
+            return self.objective.at(*self.reached())
         return self.last.point
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
         coef, intercept = self.start
         rows: SmoothObjective | None = None
-        for number, objective in enumerate(self._stages()):
+        first = 0
+        if self._wide():
+            coef, intercept = yield from self._through_samples(coef, intercept, control)
+            first = 1
+        for number, objective in enumerate(self._stages(), first):
             if objective is not self.objective:
                 rows = objective
             elif rows is None:
@@ -142,13 +162,48 @@ class QuasiNewton:
                 return
             coef, intercept = self.point.coef, self.point.intercept
 
+    def _wide(self) -> bool:
+        """Return whether the products of all samples cost less than the steps that they make cheap."""
+        view = self.objective.view
+        n, d = view.shape
+        in_memory = not view.sparse and getattr(view, "rows_in_place", False)
+        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW and n * d > _LITTLE
+
+    def _through_samples(
+        self, coef: Array, intercept: Array, control: Control
+    ) -> Generator[Step, None, tuple[Array, Array]]:
+        """Solve the problem in the coordinates of the samples; return the weights that this means."""
+        problem, mean, tol = self.problem, self.whole.mean, _CLOSER * self.tol
+        samples = SampleCoordinates(problem.view, mean)
+        inner: Any
+        small = replace(problem, view=view_of(samples.rows))
+        start = samples.coordinates(coef) if coef.any() else np.zeros((coef.shape[0], samples.rows.shape[1]))
+        common: dict[str, Any] = {"coef": start, "intercept": intercept + coef @ mean, "tol": tol}
+        if is_small(small):
+            inner = SmallLogit(small, l1=0.0, l2=self.objective.l2, unit=self.unit, **common)
+        else:
+            method = "newton" if self.method == "newton" else "auto"
+            inner = QuasiNewton(small, l2=self.objective.l2, method=method, **common)
+
+        def reached() -> tuple[Array, Array]:
+            found = inner.point
+            coef = samples.weights(found.coef)
+            return coef, found.intercept - coef @ mean
+
+        for step in inner.steps(control):
+            self.reached = reached
+            yield Step(step.record, np.inf)
+            if step.measure <= tol or step.finished is not None or control.expired():
+                break
+        return reached()
+
     def _model_rows(self) -> SmoothObjective:
         """Return the rows for models of the Hessian."""
         n, d = self.objective.view.shape
         count = max(16 * d, 4000)
         if self.method != "blocks" or count >= n / 2:
             return self.objective
-        return self.objective.sample(np.sort(self.rng.permutation(n)[:count]))
+        return self._sample(count)
 
     def curvature(
         self, target: SmoothObjective, rows: SmoothObjective, iteration: int, left: float, near: bool
@@ -201,8 +256,8 @@ class QuasiNewton:
 
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters, rounded to the data's precision, and what they prove."""
-        if not hasattr(self, "last"):  # no step was asked for
-            self.last = Descent(self, self.objective, self.objective, *self.start, later=False)
+        if not hasattr(self, "last"):  # no step was asked for, or none in the features
+            self.last = Descent(self, self.objective, self.objective, *self.reached(), later=False)
         dtype = self.problem.view.dtype
         coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
         returned = self.point
@@ -210,7 +265,7 @@ class QuasiNewton:
         if rounded or self.last.single or not self.last.final:
             returned = self.objective.at(coef.astype(np.float64), intercept.astype(np.float64))
         distance, size = self.last.distance(), abs(returned.value)
-        promising = self.last.gap() <= 1.5 * max(self.tol * size, CAUTION * distance)
+        promising = self.last.gap() <= max(self.tol * size, CAUTION * distance)
         dual = dual_value(self.whole, returned) if promising else None
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
             self.separation = self.separation or self.watch.settle()

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import view_of
-from separatrix.data.view import Array, csr_parts
+from separatrix.data.memory import CsrView, view_of
+from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
 
@@ -35,6 +35,8 @@ class Point:
         The objective.
     gradient, gradient_intercept : ndarray of float64
         Gradient of the objective.
+    residuals : ndarray of shape (n, columns) or None
+        ``∂ℓ_i/∂score``, where they were kept.
     """
 
     coef: Array
@@ -43,6 +45,36 @@ class Point:
     value: float
     gradient: Array
     gradient_intercept: Array
+    residuals: Array | None = None
+
+
+class _KeptBlocks(DataView):
+    """Sparse rows in memory whose blocks are made once: SciPy takes longer to make one than to check it."""
+
+    sparse = True
+
+    def __init__(self, view: CsrView) -> None:
+        self.view, self.shape, self.dtype = view, view.shape, view.dtype
+        self.made = {rows.start: view.read(rows) for rows in view.parts()}
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return self.view.row_elements
+
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return self.view.parts()
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a CSR matrix."""
+        block = self.made.get(rows.start)
+        known = block is not None and block.shape[0] == rows.stop - rows.start
+        return block if known else self.view.read(rows)
+
+    def take(self, rows: Array) -> Any:
+        """Return the given rows as one CSR matrix."""
+        return self.view.take(rows)
 
 
 class SmoothObjective:
@@ -58,7 +90,9 @@ class SmoothObjective:
 
     def __init__(self, problem: Problem, l2: float) -> None:
         self.problem, self.l2 = problem, l2
-        self.view = problem.view
+        view = problem.view
+        in_memory = isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1
+        self.view: DataView = _KeptBlocks(view) if in_memory else view
         self.features, self.columns = self.view.shape[1], problem.columns
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
@@ -82,6 +116,19 @@ class SmoothObjective:
         if self.codes is None or np.all(self.codes):
             return 1.0
         return np.asarray(self.codes[self.classes] != 0, dtype=np.float64)
+
+    def from_residuals(self, residuals: Array) -> tuple[Array, Array]:
+        """Return the probabilities and ``s p (1 − p)`` that the residuals ``s (p − t)`` tell.
+
+        Of independent columns the probabilities are those of the wrong side.
+        """
+        s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
+        share = residuals / s
+        if self.codes is not None:
+            own = np.abs(share)
+            return np.asarray(own), np.asarray(s * own * (1.0 - own))
+        share[np.arange(share.shape[0]), self.classes] += 1.0
+        return share, s * share * (1.0 - share)
 
     def at(
         self, coef: Array, intercept: Array, *, single: bool = False, residuals: Array | None = None
@@ -127,4 +174,4 @@ class SmoothObjective:
         slopes = total[P * d : -1] if self.problem.fit_intercept else np.zeros(P)
         loss = float(total[-1])
         value = loss + 0.5 * self.l2 * float(np.vdot(coef, coef))
-        return Point(coef, intercept, loss, value, gradient, slopes)
+        return Point(coef, intercept, loss, value, gradient, slopes, residuals)

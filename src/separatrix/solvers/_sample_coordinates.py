@@ -1,0 +1,75 @@
+r"""Wide data in as many coordinates as there are samples.
+
+With an L2 penalty the best weights lie in the span of the samples, ``W = Σ_i a_i (x_i − x̄)ᵀ``. A factor
+``Z Zᵀ`` of the Gram matrix of the centred samples gives every sample a row ``z_i`` of at most n features
+with the same inner products: the problem on Z with weights V has the same values, the same norms and the
+same gaps as the one on X, and its steps cost n² instead of n d. ``Z`` is Cholesky's factor with pivots, so
+that samples which depend on others add no coordinate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from separatrix.data.view import Array, DataView
+
+#: Features whose products are summed in the data's precision.
+_STRETCH = 1024
+
+
+class SampleCoordinates:
+    """Coordinates of few samples of many features.
+
+    Parameters
+    ----------
+    view : DataView
+        Dense samples in memory.
+    mean : ndarray of shape (n_features,)
+        ``x̄``.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, rank)
+        The samples' coordinates, in double precision.
+
+    Examples
+    --------
+    >>> from separatrix.data.memory import view_of
+    >>> X = np.array([[1.0, 2.0, 0.0, 2.0], [0.0, 3.0, 4.0, 0.0], [2.0, 4.0, 0.0, 4.0]])
+    >>> samples = SampleCoordinates(view_of(X), np.zeros(4))
+    >>> samples.rows.shape, np.round(samples.rows @ samples.rows.T, 9).tolist() == (X @ X.T).tolist()
+    ((3, 2), True)
+    """
+
+    def __init__(self, view: DataView, mean: Array) -> None:
+        self.view, self.mean = view, mean
+        gram = self._gram()
+        n = gram.shape[0]
+        least = n * float(np.finfo(view.dtype).eps) * float(np.diag(gram).max())
+        factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=least, overwrite_a=1)
+        self.pivots = pivots[:rank] - 1
+        self.rows = np.zeros((n, rank))
+        self.rows[pivots - 1] = np.tril(factor)[:, :rank]
+
+    def _gram(self) -> Array:
+        """Return the Gram matrix of the centred samples."""
+        n, d = self.view.shape
+        X = self.view.read(slice(0, n))
+        near = self.mean.astype(X.dtype)
+        total = np.zeros((n, n))
+        for begin in range(0, d, _STRETCH):
+            piece = X[:, begin : begin + _STRETCH] - near[begin : begin + _STRETCH]
+            total += piece @ piece.T
+        return total
+
+    def weights(self, coef: Array) -> Array:
+        """Return ``W``, of shape (columns, features), that scores the samples as these weights ``V`` do."""
+        A = np.zeros((self.view.shape[0], coef.shape[0]))
+        A[self.pivots] = linalg.solve_triangular(self.rows[self.pivots], coef.T, trans="T", lower=True)
+        return np.asarray(self.view.transposed(A).T - np.outer(A.sum(axis=0), self.mean))
+
+    def coordinates(self, coef: Array) -> Array:
+        """Return ``V`` that scores the samples as these weights ``W`` do."""
+        scores = (self.view.scores(coef) - coef @ self.mean)[self.pivots]
+        return np.asarray(linalg.solve_triangular(self.rows[self.pivots], scores, lower=True).T)
