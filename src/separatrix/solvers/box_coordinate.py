@@ -47,6 +47,8 @@ _EPOCHS, _SLOW = 30, 150
 _NEWTON_NS, _VISIT_NS = 0.6, 1.5
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
+#: Part of tol that rounded scores may cost: beyond, double precision takes over.
+_ROUNDED = 0.1
 #: Checks without a better gap after which all samples wake.
 _PATIENCE = 3
 
@@ -173,7 +175,7 @@ class BoxCoordinate:
             yield Step(record, measure, finished)
             if control.reason() is not None:
                 return
-            if stuck and self.single:
+            if self.single and (stuck or any(group.rounded for group in self.groups)):
                 self._promote()
             slow = [group for group in self.groups if group.slow and not group.done]
             all_slow = slow and len(slow) == sum(not group.done for group in self.groups)
@@ -318,7 +320,7 @@ class _Group:
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
         self.gained, self.factor, self.strict = 0.0, 1.0, 1.0 if self.dual.squared else 1e-4
         self.level = 0.0
-        self.done = self.stuck = self.slow = False
+        self.done = self.stuck = self.slow = self.rounded = False
         self.ahead = 0.0  # epochs still to come, as far as the last ones tell
         self.before: tuple[int, float] | None = None
 
@@ -393,6 +395,10 @@ class _Group:
             self.gap += np.abs(sums) * (1.0 + np.abs(b))
         relative = float(self.gap.sum()) / max(float(self.primal.sum()), 1e-300)
         self.level = float(self.primal.sum())
+        if self.dtype == np.float32 and not dual.squared:
+            # A loss with kinks charges every score on a kink for its rounding.
+            scores = float(np.finfo(np.float32).eps) * float((np.abs(F) @ dual.upper).sum())
+            self.rounded = scores > _ROUNDED * self.solver.tol * self.level
         self.poor = 0 if relative < 0.9 * self.best else self.poor + 1
         self.best = min(self.best, relative)
         # Rounding may stand in the way, which single precision shows soon.

@@ -34,8 +34,8 @@ from separatrix.solvers._order import Visits
 from separatrix.solvers._simplex import best_part, freedom, newton_direction
 from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
 
-#: Tolerances from here on are reached in single precision.
-_SINGLE_TOL = 1e-5
+#: Tolerances from here on are reached in single precision, unless ``C s_i ‖x_i‖²`` says how small ``μ`` may be.
+_SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 100.0
 #: A sample may sleep if its gap is below this part of tol, were all samples to have as much.
 _NEGLIGIBLE = 0.1
 #: Stored values times classes visited between two looks at the clock: a few milliseconds.
@@ -118,7 +118,9 @@ class LinearCrammerSinger:
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
         self.level = self.dual = 0.0
         self._certified: Certified | None = None
-        self._allocate(np.dtype(np.float32 if tol >= _SINGLE_TOL else np.float64))
+        stiffness = float((self.gap.scale * self.norms).max(initial=0.0))
+        single = tol >= _SINGLE_TOL and stiffness <= _SINGLE_STIFFNESS
+        self._allocate(np.dtype(np.float32 if single else np.float64))
         if start is None:
             mu = self._first()
             self._arrays["mu"][...] = mu  # the weights are 0
