@@ -19,8 +19,8 @@ namespace {
 // Rows of a pack: three panels and a fourth stay in the first-level cache. No power of 2, whose panels would
 // share their places in it.
 constexpr std::int64_t PACK_ROWS = 232;
-// Bytes of a pack beside which the next rows have room in the second-level cache.
-constexpr std::int64_t AHEAD_BYTES = 256 << 10;
+// Bytes of panels beside which others have room in the second-level cache.
+constexpr std::int64_t CHUNK_BYTES = 256 << 10;
 // Columns of a panel that are broadcast at a time: tiles of 3 × SPREAD registers fit the register file.
 template <class T>
 constexpr int SPREAD = Register<T>::COUNT < 4 ? 2 : REGISTER_BYTES == 64 ? 8 : 4;
@@ -59,12 +59,16 @@ inline V held(V values) {
     return values;
 }
 
-// gram[b …][a …] += Σ_i b_i a_iᵀ for PANELS panels from a on and SPREAD columns from b on.
+// gram[b …][a …] += Σ_i b_i a_iᵀ for PANELS panels from a on and SPREAD columns from b on. On its own: among
+// other code the sums would not find registers enough.
 template <class T, int PANELS>
-inline void gram_tile(const T* a, std::int64_t panel, const T* b, std::int64_t rows, double* gram, std::int64_t d,
-                      std::int64_t above, std::int64_t right) {
+__attribute__((noinline)) void gram_tile(const T* a, std::int64_t panel, const T* b, std::int64_t rows, double* gram,
+                                         std::int64_t d, std::int64_t above, std::int64_t right) {
     using R = Register<T>;
     constexpr int S = SPREAD<T>;
+    const int kept = above < S ? static_cast<int>(above) : S;
+    for (int k = 0; k < kept; ++k)
+        for (int p = 0; p < PANELS; ++p) __builtin_prefetch(gram + k * d + p * R::COUNT, 1);
     typename R::Values sum[PANELS][S] = {};
     for (std::int64_t i = 0; i < rows; ++i) {
         typename R::Values loaded[PANELS];
@@ -74,7 +78,6 @@ inline void gram_tile(const T* a, std::int64_t panel, const T* b, std::int64_t r
             for (int p = 0; p < PANELS; ++p) sum[p][k] += factor * loaded[p];
         }
     }
-    const int kept = above < S ? static_cast<int>(above) : S;
     for (int k = 0; k < kept; ++k)
         for (int p = 0; p < PANELS; ++p) {
             double* to = gram + k * d + p * R::COUNT;
@@ -94,6 +97,7 @@ template <class T, class Data>
 class Pack {
     using R = Register<T>;
     static constexpr std::int64_t PANEL = PACK_ROWS * R::COUNT;
+    static constexpr std::int64_t CHUNK = CHUNK_BYTES / (PACK_ROWS * REGISTER_BYTES);
 
    public:
     explicit Pack(const GramRows<Data>& of)
@@ -171,26 +175,29 @@ class Pack {
         }
     }
 
-    // Each group of panels with all panels before it. The rows of the next pack are asked for meanwhile.
+    // Each group of panels with all panels before it, as many of them at a time as stay in the second-level cache.
+    // The rows of the next pack are asked for meanwhile.
     void multiply(std::int64_t rows, std::int64_t next) {
-        const bool fits = panels_ * PANEL * static_cast<std::int64_t>(sizeof(T)) <= AHEAD_BYTES;
+        const bool fits = panels_ * PANEL * static_cast<std::int64_t>(sizeof(T)) <= CHUNK_BYTES;
         const bool ahead = fits && in_place_ && !of_.order && of_.row_stride >= of_.d && next < of_.rows;
         const std::int64_t more = of_.rows - next < PACK_ROWS ? of_.rows - next : PACK_ROWS;
         const char* line = reinterpret_cast<const char*>(of_.X + next * of_.row_stride);
         const char* end = ahead ? line + more * of_.row_stride * static_cast<std::int64_t>(sizeof(Data)) : line;
         const std::int64_t share = ((end - line) / 64 / products_ + 1) * 64;
-        by_groups([&](std::int64_t a, std::int64_t count) {
-            for (std::int64_t b = 0; b < a + count; ++b) {
-                for (const char* stop = line + share < end ? line + share : end; line < stop; line += 64)
-                    __builtin_prefetch(line, 0, 2);
-                const std::int64_t from = b > a ? b : a;
-                switch (a + count - from) {
-                    case 3: tiles<3>(from, b, rows); break;
-                    case 2: tiles<2>(from, b, rows); break;
-                    default: tiles<1>(from, b, rows);
+        for (std::int64_t begin = 0; begin < panels_; begin += CHUNK)
+            by_groups([&](std::int64_t a, std::int64_t count) {
+                const std::int64_t stop = a + count < begin + CHUNK ? a + count : begin + CHUNK;
+                for (std::int64_t b = begin; b < stop; ++b) {
+                    for (const char* last = line + share < end ? line + share : end; line < last; line += 64)
+                        __builtin_prefetch(line, 0, 2);
+                    const std::int64_t from = b > a ? b : a;
+                    switch (a + count - from) {
+                        case 3: tiles<3>(from, b, rows); break;
+                        case 2: tiles<2>(from, b, rows); break;
+                        default: tiles<1>(from, b, rows);
+                    }
                 }
-            }
-        });
+            });
     }
 
     template <int PANELS>
