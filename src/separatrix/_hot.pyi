@@ -139,6 +139,20 @@ def sweep_csr(
 ) -> float: ...
 # Adds Σ s x and Σ s x² of each column to the two rows of sums.
 def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
+# With z = x − origin: adds Σ s z zᵀ to gram, on and above the diagonal, and Σ s z of each class to sums. The
+# rows are those of order; origin is one row or one for each class; products are made in float if single.
+def add_products(
+    X: NDArray[Any],
+    single: bool,
+    order: NDArray[Any] | None,
+    classes: NDArray[Any] | None,
+    weights: NDArray[Any] | None,
+    origin: NDArray[Any] | None,
+    sums: NDArray[Any] | None,
+    gram: NDArray[Any] | None,
+) -> None: ...
+# Copies what is above the diagonal below it.
+def mirror(gram: NDArray[Any]) -> None: ...
 def gram_csr(
     data: NDArray[Any],
     indices: NDArray[Any],

@@ -19,6 +19,7 @@ const Table& chosen_table(const Table& (*baseline)(), const Table& (*v3)(), cons
 
 void bind_box_dual(nanobind::module_& m);
 void bind_coordinate(nanobind::module_& m);
+void bind_gram(nanobind::module_& m);
 void bind_machine_sums(nanobind::module_& m);
 void bind_neighbors(nanobind::module_& m);
 void bind_crammer_singer(nanobind::module_& m);

@@ -143,6 +143,7 @@ NB_MODULE(_hot, m) {
     bind_coordinate(m);
     bind_crammer_singer(m);
     bind_softmax_dual(m);
+    bind_gram(m);
     bind_machine_sums(m);
     bind_neighbors(m);
     bind_small_logit(m);

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix import _hot
+from separatrix.data.products import add_products, symmetric
 from separatrix.data.threads import in_threads, single_threaded
 
 Array = NDArray[Any]
@@ -25,10 +26,10 @@ Total = TypeVar("Total")
 BLOCK_BYTES = 4 << 20
 #: Most groups of blocks that are summed side by side, and most bytes of all their totals.
 _GROUPS, _TOTAL_BYTES = 16, 64 << 20
+#: Rows from which adding their products to a matrix costs little beside them, and most bytes of such blocks.
+_PRODUCT_ROWS, _PRODUCT_BYTES = 928, 32 << 20
 #: Multiply-adds up to which blocks and threads cost more than they gain.
 _SERIAL = 1 << 22
-#: Bytes of the rows of one symmetric product.
-_GRAM_BYTES = 1 << 20
 
 
 def _dense(product: Any) -> Array:
@@ -184,18 +185,17 @@ class DataView(ABC):
                     count = block.shape[0] if s is None else float(s.sum())
                     total -= np.outer(far, sums - 0.5 * count * far)
                 return total
-            step = max(64, _GRAM_BYTES // (8 * max(1, d)))
-            for begin in range(0, block.shape[0], step):
-                piece = block[begin : begin + step]
-                piece = piece.astype(np.float64, copy=False) if far is None else piece - far
-                if s is not None:
-                    piece = piece * np.sqrt(s[begin : begin + step, None])
-                # NumPy sees a matrix times itself and does half the work.
-                total += piece.T @ piece
+            add_products(block, total, weights=s, origin=far)
             return total
 
-        sums = self.fold(lambda: np.zeros((d, d)), add, d * d * 8)
-        return sums + sums.T if self.sparse else sums
+        sums = self.for_products().fold(lambda: np.zeros((d, d)), add, d * d * 8)
+        return sums + sums.T if self.sparse else symmetric(sums)
+
+    def for_products(self) -> DataView:
+        """Return the view in blocks of rows enough that their products are worth adding to a matrix."""
+        least = min(_PRODUCT_ROWS, _PRODUCT_BYTES // max(1, 8 * self.shape[1]))
+        enough = BLOCK_BYTES // max(1, self.shape[1] * self.dtype.itemsize) >= least
+        return self if self.sparse or enough else _LongBlocks(self, least)
 
     def row_norms(self) -> Array:
         """Return ``‖x_i‖²`` of every row, in double precision."""
@@ -206,3 +206,21 @@ class DataView(ABC):
             else:
                 out[rows] = np.einsum("ij,ij->i", block, block, dtype=np.float64)
         return out
+
+
+class _LongBlocks(DataView):
+    """Another view in blocks of more rows."""
+
+    def __init__(self, view: DataView, rows: int) -> None:
+        self.view, self.rows = view, max(1, rows)
+        self.shape, self.dtype, self.sparse = view.shape, view.dtype, view.sparse
+
+    def parts(self) -> list[slice]:
+        n = self.shape[0]
+        return [slice(begin, min(begin + self.rows, n)) for begin in range(0, n, self.rows)]
+
+    def read(self, rows: slice) -> Any:
+        return self.view.read(rows)
+
+    def take(self, rows: Array) -> Any:
+        return self.view.take(rows)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
@@ -18,13 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
+from separatrix.data.products import NotFiniteError
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeClassifier
 from separatrix.models._validation import (
     _shown,
+    check_finite,
     check_samples,
     encode_labels,
     number_labels,
+    refuse_sums,
     sample_weights,
     view_samples,
 )
@@ -96,7 +100,11 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             The fitted estimator.
         """
         begin = time.perf_counter()
-        X, y = check_samples(self, X, y, reset=True, squares=True)
+        X, y = check_samples(self, X, y, reset=True, finite=False)
+        # Sums of products tell by themselves whether dense samples are finite.
+        kind = self._kind_of_fit(X.shape)
+        if kind not in ("shared", "full") or sparse.issparse(X):
+            check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, None)
         counts = np.bincount(numbers if weights is None else numbers[weights > 0], minlength=len(classes))
@@ -112,7 +120,10 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         if getattr(self, "_skl_callbacks", None):
             context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
         view = view_of(X)
-        moments = class_moments(view, numbers, len(classes), weights, kind=self._kind_of_fit(view.shape))
+        try:
+            moments = class_moments(view, numbers, len(classes), weights, kind=kind)
+        except NotFiniteError:
+            refuse_sums(self, X)
         self._finish(moments, counts, Training(view, numbers, weights), view.dtype, begin)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)

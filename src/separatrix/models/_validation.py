@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -195,6 +195,20 @@ def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:
     _refuse_not_finite(estimator, view)
     if squares:
         _refuse_large(estimator, view)
+
+
+def check_finite(estimator: Any, X: Any) -> None:
+    """Refuse NaN, infinity and values whose squares overflow, where they are."""
+    _check_finite(estimator, X, squares=True)
+
+
+def refuse_sums(estimator: Any, X: Any) -> NoReturn:
+    """Refuse samples whose sums of products came out not finite: say which value is the reason."""
+    check_finite(estimator, X)
+    raise ValueError(
+        "Input X contains values so large that sums of their squares overflow. Scale the features for "
+        f"{type(estimator).__name__}, for example with sklearn.preprocessing.StandardScaler."
+    )
 
 
 def _refuse_large(estimator: Any, view: DataView) -> None:

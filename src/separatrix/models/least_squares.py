@@ -11,12 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import view_of
+from separatrix.data.products import NotFiniteError
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._validation import (
+    check_finite,
     check_samples,
     encode_labels,
     refuse_empty_classes,
+    refuse_sums,
     sample_weights,
     view_samples,
 )
@@ -36,7 +39,11 @@ class LeastSquares(LinearClassifier):
     def _run(
         self, problem: Regression, route: str, tol: float, max_iter: int, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Result, LeastSquaresSolver]:
+        if problem.view.sparse:
+            check_finite(self, X)
         solver = solver_of(problem, route, tol)
+        if not solver.notices and not problem.view.sparse:
+            check_finite(self, X)
         context, observer = self._observe(
             max_iter,
             X,
@@ -44,15 +51,18 @@ class LeastSquares(LinearClassifier):
             {"sample_weight": sample_weight},
             lambda: self._attributes(solver.coef, solver.intercept),
         )
-        outcome = run(
-            solver,
-            stop_rule(tol),
-            max_iter=max_iter,
-            max_time=self.max_time,
-            verbose=int(self.verbose),
-            name=type(self).__name__,
-            observer=observer,
-        )
+        try:
+            outcome = run(
+                solver,
+                stop_rule(tol),
+                max_iter=max_iter,
+                max_time=self.max_time,
+                verbose=int(self.verbose),
+                name=type(self).__name__,
+                observer=observer,
+            )
+        except NotFiniteError:
+            refuse_sums(self, X)
         result = solver.finish(outcome)
         self._keep_record(result)
         for name, value in self._attributes(result.coef, result.intercept).items():
@@ -182,7 +192,7 @@ class LeastSquaresClassifier(LeastSquares):
         LeastSquaresClassifier
             The fitted estimator.
         """
-        X, y = check_samples(self, X, y, reset=True, squares=True)
+        X, y = check_samples(self, X, y, reset=True, finite=False)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
         refuse_empty_classes(classes, numbers, weights)

@@ -174,7 +174,7 @@ class RidgeClassifier(LeastSquares):
             X, numbers, targets, weights, y = self._labels(X, y, sample_weight)
             self.classes_ = np.arange(targets.shape[1])
         else:
-            X, y = check_samples(self, X, y, reset=True, squares=True)
+            X, y = check_samples(self, X, y, reset=True, finite=False)
             self.classes_, numbers = encode_labels(self, y)
             weights = sample_weights(X, y, numbers, self.classes_, sample_weight, self.class_weight)
             refuse_empty_classes(self.classes_, numbers, weights)
@@ -233,7 +233,7 @@ class RidgeClassifier(LeastSquares):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, Array, Array, Array | None, Array]:
         """Return the samples and, as classes, their sets of labels with the targets of each set."""
-        X, _ = check_samples(self, X, reset=True, squares=True)
+        X, _ = check_samples(self, X, reset=True, finite=False)
         self._sparse_labels = sparse.issparse(y)
         Y = np.asarray(y.toarray() if self._sparse_labels else check_array(y, dtype=None))
         if Y.shape[0] != X.shape[0]:

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from separatrix.data.threads import single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
 EPS = float(np.finfo(np.float64).eps)
+#: Features below which a spectrum is found in one thread.
+_FEW = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +231,9 @@ def spectrum(cov: Array) -> tuple[Array, Array]:
         if not failed:
             U, sigma, _ = linalg.svd(std[:, None] * lower)
             return np.square(sigma), U
-    values, vectors = np.linalg.eigh(cov)
+    # Threads of small matrices wait for each other longer than they work.
+    with single_threaded(cov.shape[0] ** 3 if cov.shape[0] < _FEW else 0):
+        values, vectors = np.linalg.eigh(cov)
     return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
 
 

@@ -22,6 +22,7 @@ from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
+from separatrix.data.products import add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers.covariance import oas_amount
@@ -29,10 +30,8 @@ from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Smallest eigenvalue, relative to the largest, that a scaled Hessian is given.
 _RIDGE = 1e-11
-#: Bytes of the rows that are multiplied at a time, and entries of all matrices that are formed side by side.
-_PIECE_BYTES, _MOST_ENTRIES = 1 << 19, 1 << 20
-#: Most rows whose products are summed in single precision.
-_STRETCH = 2048
+#: Entries of all matrices that are formed side by side.
+_MOST_ENTRIES = 1 << 20
 
 
 def probabilities(objective: SmoothObjective, scores: Array) -> Array:
@@ -115,61 +114,37 @@ class Curvature(ABC):
 def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtype: Any) -> Array:
     """Return ``Σ_i v_im x̃_i x̃_iᵀ`` for each column m of the weights, ``x̃ = (x − x̄, 1)``.
 
-    Products are formed in the given precision, sums of pieces in double. Without a free intercept
-    the border is 0.
+    Products of dense rows are formed in the given precision, sums of pieces in double. Without a free
+    intercept the border is 0.
     """
     d, M = view.shape[1], weights.shape[1]
-    roots: Array = np.sqrt(weights).astype(dtype)
-    near = mean.astype(dtype)
+    single = np.dtype(dtype) == np.float32
+    near = mean.astype(dtype).astype(np.float64)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        # Pieces that stay in the caches, but so long that adding a product costs little beside it.
-        step = max(64, _PIECE_BYTES // ((d + 1) * near.itemsize), min(2 * d, _STRETCH))
-        for begin in range(0, block.shape[0], step):
-            piece = np.ones((min(step, block.shape[0] - begin), d + 1), dtype=dtype)
-            np.subtract(block[begin : begin + step], near, out=piece[:, :d])
-            part = slice(rows.start + begin, rows.start + begin + piece.shape[0])
-            for m in range(M):
-                root = roots[part, m, None]
-                scaled = np.multiply(piece, root, out=piece if m == M - 1 else None)
-                total[m] += scaled.T @ scaled
-        return total
-
-    if view.sparse:
-        out = np.empty((M, d + 1, d + 1))
         for m in range(M):
-            v = np.ascontiguousarray(weights[:, m])
-            out[m, :d, :d] = view.gram(v, mean)
-            out[m, d, d] = v.sum()
-            out[m, :d, d] = out[m, d, :d] = view.transposed(v[:, None]).ravel() - v.sum() * mean
-    else:
-        out = view.fold(lambda: np.zeros((M, d + 1, d + 1)), add, M * (d + 1) ** 2 * 8)
-    if not free:
-        out[:, d, :] = out[:, :, d] = 0.0
-    return out
-
-
-def sparse_grams(view: DataView, weights: Array, mean: Array, free: bool) -> Array:
-    """Return the matrices of :func:`bordered_grams` for sparse rows, which are not centred one by one."""
-    d, M = view.shape[1], weights.shape[1]
-    columns = [np.ascontiguousarray(weights[:, m], dtype=np.float64) for m in range(M)]
-
-    def add(total: Array, rows: slice, block: Any) -> Array:
-        parts = csr_parts(block)
-        for m, v in enumerate(columns):
-            _hot.gram_csr(*parts, v[rows], total[m, :d])
-        total[:, d] += (block.T @ weights[rows]).T
+            v, gram, sums = np.ascontiguousarray(weights[rows, m]), total[m, :-1], total[m, -1]
+            if view.sparse:
+                _hot.gram_csr(*csr_parts(block), v, gram)
+            else:
+                add_products(block, gram, sums, weights=v, origin=near, single=single)
+        if view.sparse:
+            total[:, -1] += (block.T @ weights[rows]).T
         return total
 
-    sums = view.fold(lambda: np.zeros((M, d + 1, d)), add, M * (d + 1) * d * 8)
+    sums = view.for_products().fold(lambda: np.zeros((M, d + 1, d)), add, M * (d + 1) ** 2 * 8)
     out = np.empty((M, d + 1, d + 1))
-    out[:, d, d] = weights.sum(axis=0)
+    out[:, d, d] = weights.sum(axis=0, dtype=np.float64)
+    out[:, :d, d] = sums[:, -1]
     for m in range(M):
-        t, total = sums[m, d], out[m, d, d]
-        # Σ v (x − x̄)(x − x̄)ᵀ, multiplied out.
-        half = sums[m, :d] - np.outer(t - 0.5 * total * mean, mean)
-        out[m, :d, :d] = half + half.T
-        out[m, :d, d] = out[m, d, :d] = t - total * mean
+        if view.sparse:
+            # Sparse rows are not centred one by one: Σ v (x − x̄)(x − x̄)ᵀ, multiplied out.
+            half = sums[m, :-1] - np.outer(sums[m, -1] - 0.5 * out[m, d, d] * mean, mean)
+            out[m, :d, :d] = half + half.T
+            out[m, :d, d] -= out[m, d, d] * mean
+        else:
+            out[m, :d, :d] = symmetric(sums[m, :-1])
+    out[:, d, :d] = out[:, :d, d]
     if not free:
         out[:, d, :] = out[:, :, d] = 0.0
     return out
@@ -237,8 +212,6 @@ class FromRows(Curvature):
     def _grams(self, weights: Array, view: DataView | None = None) -> Array:
         free = self.objective.problem.fit_intercept
         view = self.rows.view if view is None else view
-        if view.sparse:
-            return sparse_grams(view, weights, self.mean, free)
         return bordered_grams(view, weights, self.mean, free, self.dtype)
 
     def _corrections(

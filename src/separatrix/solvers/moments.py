@@ -22,14 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
 #: Most bytes of the scatter matrices; beyond, a model needs another covariance.
 LARGEST_SCATTER = 1 << 30
 #: Most bytes of the rows that are centred and multiplied at a time.
 _PIECE_BYTES = 32 << 20
-#: Features from which larger blocks pay.
-_WIDE = 256
 KINDS = ("shared", "full", "diagonal", "rows")
 
 
@@ -197,7 +196,7 @@ def class_moments(
             "variance per feature (GaussianClassifier(covariance='diagonal'))."
         )
     # Sorting small numbers is a radix sort.
-    numbers = classes.astype(np.int16) if n_classes < 2**15 else classes
+    numbers = classes.astype(np.int32, copy=False)
     if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
         return _class_by_class(view, numbers, n_classes, weights)
 
@@ -215,9 +214,11 @@ def class_moments(
                 _add_dense(total, block[piece].toarray(), numbers[rows][piece], own)
         return total
 
-    if kind == "shared" and d >= _WIDE and not view.sparse:
-        view = _Coarse(view)
-    return view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
+    view = view.for_products() if matrices else view
+    moments = view.fold(lambda: Moments.empty(n_classes, d, kind), add, matrices * d * d * 8)
+    for scatter in {"shared": moments.scatter[None], "full": moments.scatter}.get(kind, ()):
+        symmetric(scatter)
+    return moments
 
 
 def _rows_at_a_time(d: int) -> int:
@@ -227,7 +228,48 @@ def _rows_at_a_time(d: int) -> int:
 
 
 def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
-    """Add a few rows to the moments: sort them by class, centre them, multiply."""
+    """Add a few rows to the moments: class means first, then what is left of the rows without them."""
+    n_classes, d = total.mean.shape
+    if total.kind in ("diagonal", "rows"):
+        _add_centred(total, block, classes, weights)
+        return
+    weight = np.bincount(classes, weights, minlength=n_classes).astype(np.float64, copy=False)
+    one = n_classes == 1
+    mean, rest = np.zeros((n_classes, d)), np.zeros((n_classes, d))
+    share = np.divide(1.0, weight, out=np.zeros(n_classes), where=weight > 0)[:, None]
+    # Relative to one of its samples: the mean of a class loses no digits, and that of equal values is theirs.
+    first = np.zeros(n_classes, dtype=np.intp)
+    first[classes[::-1]] = np.arange(classes.shape[0] - 1, -1, -1)
+    near = block[first].astype(np.float64, copy=False)
+    add_products(block, None, mean, classes=None if one else classes, weights=weights, origin=near)
+    if not np.all(np.isfinite(mean)):
+        raise NotFiniteError
+    mean = np.where(weight[:, None] > 0, near + mean * share, 0.0)
+    if total.kind == "shared" or one:
+        scatter = total.scatter if total.kind == "shared" else total.scatter[0]
+        add_products(block, scatter, rest, classes=None if one else classes, weights=weights, origin=mean)
+    else:
+        order = np.argsort(classes, kind="stable")
+        ends = np.cumsum(np.bincount(classes, minlength=n_classes))
+        for k in np.flatnonzero(weight):
+            rows = order[ends[k - 1] if k else 0 : ends[k]]
+            add_products(block, total.scatter[k], rest[k], weights=weights, origin=mean[k], order=rows)
+    rest *= share
+    factor, delta = total._join(weight, mean, rest)
+    # What a class mean moves adds to the scatter like a sample.
+    moved = np.flatnonzero(factor)
+    spread = delta[moved] * np.sqrt(factor[moved])[:, None]
+    if total.kind == "shared":
+        add_products(spread, total.scatter)
+    else:
+        for k, row in zip(moved, spread, strict=True):
+            add_products(row[None], total.scatter[k])
+    if not np.all(np.einsum("...jj->...j", total.scatter) <= np.finfo(block.dtype).max):
+        raise NotFiniteError
+
+
+def _add_centred(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
+    """Add a few rows to moments without products of features: sort them by class and centre them."""
     if weights is not None and not np.all(weights):
         counted = np.flatnonzero(weights)
         block, classes, weights = block[counted], classes[counted], weights[counted]
@@ -237,7 +279,6 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
     counts = np.bincount(classes, minlength=n_classes)
     ends = np.cumsum(counts)
     present = np.flatnonzero(counts)
-    # Room for one more row per class: what the class mean moves adds to the scatter like a sample.
     n = order.shape[0]
     X = np.empty((n + present.size, d))
     if block.dtype == X.dtype:
@@ -255,20 +296,12 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
         np.matmul(shares, Xk, out=rest[k])
         if s is not None:
             Xk *= np.sqrt(s[rows])[:, None]
-        if total.kind == "full":
-            total.scatter[k] += Xk.T @ Xk
-        elif total.kind == "diagonal":
+        if total.kind == "diagonal":
             total.scatter[k] += np.einsum("ij,ij->j", Xk, Xk)
     factor, delta = total._join(weight, mean, rest)
     X[n:] = delta[present] * np.sqrt(factor[present])[:, None]
     if total.kind == "rows":
         total.scatter = np.concatenate([total.scatter, X])
-    elif total.kind == "shared":
-        # NumPy sees a matrix times itself and does half the work.
-        total.scatter += X.T @ X
-    elif total.kind == "full":
-        for k, moved in zip(present, X[n:], strict=True):
-            total.scatter[k] += np.outer(moved, moved)
     else:
         total.scatter[present] += np.square(X[n:])
 
@@ -304,22 +337,6 @@ def _neighbours(shape: tuple[int, int]) -> list[slice]:
     return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
 
 
-class _Coarse(DataView):
-    """Another view in larger blocks: every block adds a ``d × d`` matrix to the scatter."""
-
-    def __init__(self, view: DataView) -> None:
-        self.view, self.shape, self.dtype, self.sparse = view, view.shape, view.dtype, view.sparse
-
-    def parts(self) -> list[slice]:
-        return _neighbours(self.shape)
-
-    def read(self, rows: slice) -> Any:
-        return self.view.read(rows)
-
-    def take(self, rows: Array) -> Any:
-        return self.view.take(rows)
-
-
 class _Chosen(DataView):
     """Some rows of another view."""
 
@@ -346,7 +363,7 @@ def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Arr
         if not rows.size:
             continue
         s = None if weights is None else weights[rows]
-        alone = class_moments(_Chosen(view, rows), np.zeros(rows.size, dtype=np.int16), 1, s)
+        alone = class_moments(_Chosen(view, rows), np.zeros(rows.size, dtype=np.int32), 1, s)
         moments.weight[k], moments.mean[k] = alone.weight[0], alone.mean[0]
         moments.rest[k], moments.scatter[k] = alone.rest[0], alone.scatter
     return moments

@@ -131,6 +131,7 @@ class Primal(_Direct):
 
     own = "the normal equations"
     own_route = "primal"
+    notices = True
 
     def _start(self) -> bool:
         # In single precision the sums are quicker by half; residuals in double precision make up for it.

@@ -232,6 +232,8 @@ class LeastSquaresSolver(ABC):
     description = ""
     #: Its name among the routes.
     route = ""
+    #: Whether dense samples that are not finite make it raise NotFiniteError: nobody has to look before.
+    notices = False
 
     def __init__(self, problem: Regression) -> None:
         self.problem = problem

@@ -5,7 +5,7 @@ r"""Class means and total scatter of the samples, as quick as matrix products go
 Least squares corrects its solution with residuals of the data, so the sums may lose a few digits:
 samples are shifted by one approximate mean only where their means are large, ``S`` is one symmetric
 product over all classes, and float32 data may be multiplied in float32 (in stretches of a few
-thousand rows, which are added in double precision). Sparse data are multiplied as they are.
+hundred rows, which are added in double precision). Sparse data are multiplied as they are.
 Where sparse data have means that dwarf their spread, :mod:`separatrix.solvers.moments` does it.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import Regression
@@ -26,9 +26,6 @@ _LARGE = 8.0
 _HUGE = 1e4
 #: Rows that tell whether a shift is needed.
 _SAMPLE = 1000
-#: Bytes of the rows that are multiplied at a time, and rows that are summed in single precision.
-_PIECE_BYTES = 4 << 20
-_STRETCH = 4096
 
 
 class _Sums:
@@ -47,27 +44,25 @@ class _Sums:
 def _shift(problem: Regression) -> Array | None:
     """Return an approximate mean of the samples, if it is large enough to matter."""
     head = problem.view.read(slice(0, min(_SAMPLE, problem.view.shape[0])))
-    head = np.asarray(head, dtype=np.float64)
-    mean = head.mean(axis=0)
-    return mean if np.any(np.abs(mean) > _LARGE * head.std(axis=0)) else None
+    with np.errstate(over="ignore", invalid="ignore"):  # the sums will tell
+        mean = head.mean(axis=0, dtype=np.float64)
+        large = np.abs(mean) > _LARGE * head.std(axis=0, dtype=np.float64)
+    return mean if np.any(large) else None
 
 
-def _members(numbers: Array, weights: Array | None, n_classes: int, dtype: Any) -> Any:
-    """Return the (weighted) indicator matrix of the classes, of shape (n_classes, rows)."""
-    m = numbers.shape[0]
-    s = np.ones(m, dtype=dtype) if weights is None else weights.astype(dtype)
-    if n_classes == 1:
-        return s[None]
-    if n_classes <= 4:
-        return np.where(numbers == np.arange(n_classes)[:, None], s, s.dtype.type(0))
-    return sparse.csc_array((s, numbers, np.arange(m + 1)), shape=(n_classes, m))
+def _members(numbers: Array, weights: Array | None, n_classes: int) -> Array:
+    """Return the (weighted) indicator matrix of the classes, of shape (rows, n_classes)."""
+    out = np.zeros((numbers.shape[0], n_classes))
+    out[np.arange(numbers.shape[0]), numbers] = 1.0 if weights is None else weights
+    return out
 
 
 def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, Array]:
     """Return class weights, class means less the total mean, the total mean, and the scatter.
 
     Without an intercept nothing is centred, and the total mean is 0. Where there are far more classes
-    than targets (sets of labels), all samples count as one class.
+    than targets (sets of labels), all samples count as one class. Dense samples that are not finite, or
+    whose squares are not, raise NotFiniteError.
 
     Parameters
     ----------
@@ -84,41 +79,36 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
     K = weight.shape[0]
     if hasattr(p.view.read(slice(0, min(1, n))), "tocsr"):
         return _sparse_statistics(p, classes, weight)
-    work = np.dtype(np.float32 if single else np.float64)
     shift = _shift(p)
-    origin = np.zeros(d) if shift is None else shift.astype(work).astype(np.float64)
+    # Rounded as the samples are from which it is subtracted.
+    origin = np.zeros(d) if shift is None else shift.astype(np.float32 if single else np.float64)
+    origin = origin.astype(np.float64, copy=False)
+
+    largest = np.finfo(p.view.dtype).max
 
     def add(total: _Sums, rows: slice, block: Any) -> _Sums:
-        numbers, s = classes[rows], None if p.weights is None else p.weights[rows]
-        step = max(256, _PIECE_BYTES // (work.itemsize * max(1, d)))
-        product, summed = (np.zeros((d, d), np.float32) if single else total.product), 0
-        for begin in range(0, block.shape[0], step):
-            piece = slice(begin, begin + step)
-            Z = block[piece]
-            Z = np.subtract(Z, origin, dtype=work, casting="same_kind") if shift is not None else Z
-            Z = np.ascontiguousarray(Z, dtype=work)
-            total.by_class += _members(numbers[piece], None if s is None else s[piece], K, work) @ Z
-            if s is not None:
-                Z = Z * np.sqrt(s[piece])[:, None].astype(work)
-            # NumPy sees a matrix times itself and does half the work, and lets other threads run.
-            product += Z.T @ Z
-            summed += Z.shape[0]
-            if single and summed >= _STRETCH:
-                total.product += product
-                product[:], summed = 0.0, 0
-        if single:
-            total.product += product
+        add_products(
+            block,
+            total.product,
+            total.by_class,
+            classes=None if K == 1 else classes[rows],
+            weights=None if p.weights is None else p.weights[rows],
+            origin=None if shift is None else origin,
+            single=single,
+        )
+        if not np.all(total.product.diagonal() <= largest):
+            raise NotFiniteError
         return total
 
-    sums = p.view.fold(lambda: _Sums(d, K), add, 8 * d * d)
-    S = sums.product
+    sums = p.view.for_products().fold(lambda: _Sums(d, K), add, 8 * d * d)
+    S = symmetric(sums.product)
     means = np.divide(sums.by_class, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:
             total_mean = weight @ means / p.total
             moved = total_mean + 0.5 * origin
             S += p.total * (np.outer(origin, moved) + np.outer(moved, origin))
-        return weight, means + origin, np.zeros(d), np.ascontiguousarray(S)
+        return weight, means + origin, np.zeros(d), S
     centre = weight @ means / p.total
     S -= p.total * np.outer(centre, centre)
     return weight, means - centre, origin + centre, S
@@ -128,8 +118,8 @@ def _sparse_statistics(p: Regression, classes: Array, weight: Array) -> tuple[Ar
     d, K = p.view.shape[1], weight.shape[0]
 
     def part(rows: slice, block: Any) -> Array:
-        members = _members(classes[rows], None if p.weights is None else p.weights[rows], K, np.float64)
-        return np.asarray((block.T @ (members.T.toarray() if sparse.issparse(members) else members.T)).T)
+        members = _members(classes[rows], None if p.weights is None else p.weights[rows], K)
+        return np.asarray((block.T @ members).T)
 
     sums = np.asarray(p.view.map_sum(part, 8 * K * d), dtype=np.float64)
     means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)

@@ -1,0 +1,19 @@
+// Sums of products, compiled once per instruction set like sweep.cpp: they feed closed forms and models of curvature,
+// which certify their answers.
+#include "gram.hpp"
+
+namespace separatrix {
+namespace SEPARATRIX_ISA {
+namespace {
+
+template <class Data>
+constexpr GramKernels<Data> all_grams = {add_gram<float, Data>, add_gram<double, Data>};
+
+const GramSet table = {all_grams<float>, all_grams<double>, mirror};
+
+}  // namespace
+
+const GramSet& grams() { return table; }
+
+}  // namespace SEPARATRIX_ISA
+}  // namespace separatrix

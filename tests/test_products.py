@@ -1,0 +1,130 @@
+"""Sums of products of rows: every layout, precision and instruction set against sums written out."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from separatrix import _hot
+from separatrix.data.memory import DenseView
+from separatrix.data.products import add_products, symmetric
+from separatrix.data.threads import at_most
+
+
+@pytest.fixture(params=_hot.instruction_sets())
+def instruction_set(request):
+    before = _hot.instruction_set()
+    _hot.use_instruction_set(request.param)
+    yield request.param
+    _hot.use_instruction_set(before)
+
+
+def slow(X, n_classes, classes, weights, origin, order):
+    """The sums, sample by sample."""
+    d = X.shape[1]
+    gram, sums = np.zeros((d, d)), np.zeros((n_classes, d))
+    for i in range(X.shape[0]) if order is None else order:
+        k = 0 if classes is None else classes[i]
+        z = X[i].astype(np.float64)
+        if origin is not None:
+            z -= origin[k] if origin.ndim == 2 else origin
+        s = 1.0 if weights is None else weights[i]
+        gram += s * np.outer(z, z)
+        sums[k] += s * z
+    return gram, sums
+
+
+def laid_out(X, layout):
+    if layout == "F":
+        return np.asfortranarray(X)
+    if layout == "strided":
+        room = np.full((2 * X.shape[0], 3 * X.shape[1] + 1), np.nan, dtype=X.dtype)
+        room[::2, : 3 * X.shape[1] : 3] = X
+        return room[::2, : 3 * X.shape[1] : 3]
+    if layout == "wider":
+        room = np.full((X.shape[0], X.shape[1] + 5), np.nan, dtype=X.dtype)
+        room[:, : X.shape[1]] = X
+        return room[:, : X.shape[1]]
+    return X[::-1].copy()[::-1] if layout == "reversed" else X
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 8, 13, 16, 17, 24, 31, 40, 57])
+@pytest.mark.parametrize("n", [0, 1, 7, 233, 500])
+def test_sums_of_every_shape(instruction_set, n, d):
+    random = np.random.default_rng(100 * n + d)
+    X = random.normal(size=(n, d)) + 3.0
+    classes, weights = random.integers(0, 3, n).astype(np.int32), random.uniform(0, 2, n)
+    origin = random.normal(size=(3, d))
+    gram, sums = np.ones((d, d)), np.ones((3, d))
+    add_products(X, gram, sums, classes=classes, weights=weights, origin=origin)
+    expected = slow(X, 3, classes, weights, origin, None)
+    assert_allclose(symmetric(gram), expected[0] + 1.0, rtol=1e-12, atol=1e-12)
+    assert_allclose(sums, expected[1] + 1.0, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "strided", "wider", "reversed"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("what", ["plain", "classes", "weights", "origin", "origins", "order", "all"])
+def test_sums_of_every_kind(instruction_set, layout, dtype, single, what):
+    random = np.random.default_rng(3)
+    n, d = 251, 19
+    X = (random.normal(size=(n, d)) + 1.0).astype(dtype)
+    every = what == "all"
+    classes = random.integers(0, 4, n) if every or what in ("classes", "origins") else None
+    weights = random.uniform(0, 2, n) if every or what == "weights" else None
+    one = random.normal(size=d).astype(np.float32).astype(np.float64)
+    origin = np.outer([1, 2, 3, 4], one) if every or what == "origins" else one if what == "origin" else None
+    order = random.permutation(n)[:100] if every or what == "order" else None
+    given = dict(classes=classes, weights=weights, origin=origin, order=order, single=single)
+    gram, sums = np.zeros((d, d)), np.zeros((4, d))
+    add_products(laid_out(X, layout), gram, sums, **given)
+    expected = slow(X, 4, classes, weights, origin, order)
+    tol = 1e-5 if single else 1e-13
+    assert_allclose(symmetric(gram), expected[0], rtol=tol, atol=tol * expected[0].max())
+    assert_allclose(sums, expected[1], rtol=tol, atol=tol * n)
+    alone = np.zeros((4, d))
+    add_products(laid_out(X, layout), None, alone, **given)
+    assert_array_equal(alone, sums)
+    alone = np.zeros((d, d))
+    add_products(laid_out(X, layout), alone, **given)
+    assert_array_equal(symmetric(alone), gram)
+
+
+def test_swapped_bytes_and_shares_of_items():
+    X = np.arange(12.0).reshape(4, 3)
+    records = np.zeros(4, dtype=[("a", np.int8), ("x", np.float64, (3,))])
+    records["x"] = X
+    for odd in (X.astype(X.dtype.newbyteorder()), records["x"]):
+        gram = np.zeros((3, 3))
+        add_products(odd, gram)
+        assert_array_equal(symmetric(gram), X.T @ X)
+
+
+def test_mirror():
+    full = np.random.default_rng(0).normal(size=(75, 75))
+    upper = np.triu(full)
+    assert_array_equal(symmetric(np.ascontiguousarray(full)), upper + np.triu(full, 1).T)
+
+
+@pytest.mark.parametrize("d", [30, 1500])
+def test_gram_of_a_view_is_the_same_for_any_number_of_threads(d):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(60_000 // d * 10, d))
+    weights, shift = random.uniform(0, 1, X.shape[0]), random.normal(size=d)
+    found = []
+    for n_jobs in (1, 2, 3):
+        with at_most(n_jobs):
+            found.append(DenseView(X).gram(weights, shift))
+    assert_array_equal(found[0], found[1])
+    assert_array_equal(found[0], found[2])
+    Z = (X - shift) * np.sqrt(weights)[:, None]
+    assert_allclose(found[0], Z.T @ Z, rtol=1e-10, atol=1e-9)
+
+
+def test_wide_rows_come_in_longer_blocks():
+    view = DenseView(np.zeros((3000, 2000)))
+    rows = [part.stop - part.start for part in view.for_products().parts()]
+    assert rows[0] > view.parts()[0].stop
+    assert sum(rows) == 3000
+    narrow = DenseView(np.zeros((3000, 20)))
+    assert narrow.for_products() is narrow
