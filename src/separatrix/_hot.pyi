@@ -488,6 +488,20 @@ class SmallSmo:
     def rewind(self) -> None: ...
     def run(self, seconds: float, /) -> None: ...
 
+def dual_machines(
+    starts: NDArray[Any],
+    rows: NDArray[Any],
+    signs: NDArray[Any],
+    linear: NDArray[Any],
+    upper: NDArray[Any],
+    alpha: NDArray[Any],
+    gradient: NDArray[Any],
+    diag: NDArray[Any],
+    separate: bool,
+    numbers: NDArray[Any],
+    variables: NDArray[Any],
+) -> None: ...
+
 class RowMemory:
     def __init__(self) -> None: ...
 
