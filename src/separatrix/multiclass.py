@@ -137,9 +137,8 @@ class Coding:
         total = int(ends[-1])
         places = (begins[classes] - (ends - sizes)).repeat(sizes)
         places += np.arange(total)
-        offsets = np.empty(self.columns + 1, dtype=np.intp)
-        offsets[0], offsets[-1] = 0, total
-        offsets[1:-1] = ends[lasts]
+        offsets = np.zeros(self.columns + 1, dtype=np.intp)
+        offsets[1:] = ends[lasts]
         return Members(order[places], codes.repeat(sizes), offsets, order, places, sizes)
 
     @cached_property
@@ -155,9 +154,9 @@ class Coding:
 
     @cached_property
     def _takers(self) -> tuple[Array, Array, Array]:
-        """Return which classes take part, column by column, their codes, and where columns end but the last."""
+        """Return the classes that take part, column by column, their codes, and the last of each column."""
         columns, classes = np.nonzero(self.codes.T)
-        lasts = np.flatnonzero(np.diff(columns))
+        lasts = np.append(np.flatnonzero(np.diff(columns)), columns.size - 1)
         return classes, self.codes[classes, columns].astype(np.float64), lasts
 
     def decision(self, scores: Array) -> Array:
