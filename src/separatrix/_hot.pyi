@@ -501,6 +501,14 @@ def dual_machines(
     numbers: NDArray[Any],
     variables: NDArray[Any],
 ) -> None: ...
+def fit_sigmoids(
+    scores: NDArray[Any],
+    positive: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[Any] | None,
+    A: NDArray[Any],
+    B: NDArray[Any],
+) -> None: ...
 
 class RowMemory:
     def __init__(self) -> None: ...

@@ -1,14 +1,18 @@
-// Binds the loop over small dual problems, and what dual points mean, to Python, which has checked every argument before.
+// Binds the loop over small dual problems, what dual points mean, and sigmoids of scores to Python, which has checked
+// every argument before.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "bindings.hpp"
 #include "dual_machines.hpp"
 #include "kernels.hpp"
+#include "platt.hpp"
 #include "small_smo_state.hpp"
 
 namespace nb = nanobind;
@@ -92,4 +96,18 @@ void separatrix::bind_small_smo(nb::module_& m) {
         },
         "starts"_a, "rows"_a, "signs"_a, "linear"_a, "upper"_a, "alpha"_a, "gradient"_a, "diag"_a, "separate"_a, "numbers"_a,
         "variables"_a);
+    m.def(
+        "fit_sigmoids",
+        [](const Array<const double>& scores, const Array<const bool>& positive, const Array<const std::int64_t>& starts,
+           const std::optional<Array<const double>>& weights, const Array<double>& A, const Array<double>& B) {
+            const std::int64_t* at = starts.data();
+            const double *f = scores.data(), *s = weights ? weights->data() : nullptr;
+            const bool* side = positive.data();
+            double *to_A = A.data(), *to_B = B.data();
+            const std::size_t count = A.shape(0);
+            nb::gil_scoped_release release;
+            for (std::size_t k = 0; k < count; ++k)
+                Sigmoid(f + at[k], side + at[k], s ? s + at[k] : nullptr, at[k + 1] - at[k]).fit(to_A[k], to_B[k]);
+        },
+        "scores"_a, "positive"_a, "starts"_a, "weights"_a.none(), "A"_a, "B"_a);
 }
