@@ -191,6 +191,51 @@ def slow_smo(K, problem, tol, max_steps):
         steps += 1
 
 
+def dual_meaning(problem, a, gradient, diag):
+    """What a dual point of one support vector machine means, from the formulas in solvers/machines.py."""
+    s, u, p = problem.signs, problem.upper, problem.linear
+    empty, full = a <= 0, a >= u
+    free, counts = ~(empty | full), u > 0
+
+    def level(values, among, below, above):
+        if (free & among).any():
+            return values[free & among].mean()
+        low = values[below & among & counts].max(initial=-np.inf)
+        high = values[above & among & counts].min(initial=np.inf)
+        ends = [end for end in (low, high) if np.isfinite(end)]
+        return np.mean(ends) if ends else 0.0
+
+    rho = 0.0
+    if problem.separate:
+        first, second = (level(gradient, s == sign, full, empty) for sign in (1, -1))
+        rho, b = (first + second) / 2, (second - first) / 2
+    else:
+        # s a of a variable at a bound may only grow, or only fall.
+        b = -level(s * gradient, s != 0, np.where(s > 0, full, empty), np.where(s > 0, empty, full))
+    h = gradient + s * b - rho
+    slack = np.maximum(-h, 0)
+    square, dual = a @ (gradient - p), -0.5 * (a @ (gradient + p))
+    if np.isinf(u[0]):
+        stretched = 0.5 * square / (1 - slack.max()) ** 2 if slack.max() < 1 else np.inf
+        primal = stretched if (p == -1).all() else np.inf
+    else:
+        primal = dual + a @ h + u @ slack
+    gap, size = primal - dual, max(abs(primal), abs(dual))
+    length = a @ np.sqrt(np.abs(diag[problem.rows]))
+    return {
+        "coef": s * a,
+        "slack": slack,
+        "intercept": b,
+        "rho": rho,
+        "square": square,
+        "primal": primal,
+        "dual": dual,
+        "gap": gap,
+        "relative_gap": gap / size if 0 < size < np.inf else np.inf if gap else 0.0,
+        "vanishes": a @ p == 0 and square <= 1e-9 * length**2,
+    }
+
+
 def crammer_singer_epoch(X, classes, cost, constant, order):
     """Exact steps for one sample after the other of the joint SVM's dual, the projection by sorting.
 

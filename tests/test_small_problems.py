@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn import svm as peers
 
+from oracles import dual_meaning
 from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, Linear
@@ -128,11 +129,45 @@ def test_a_regression_has_each_sample_twice(make: object, extra: float) -> None:
     matrix, rows = _matrix(X), np.arange(numbers.size)
     problems = DualProblems.of([make(rows, numbers.astype(float), np.full(rows.size, 3.0), extra)])
     solver = _solved(matrix, problems)
-    assert solver.copies == 2
+    assert solver.problems.copies == 2
     single = SequentialMinimal(matrix, problems, tol=1e-10)
     run(single, Below(-1.0), max_iter=np.inf)
     values = [_objective(matrix, problems[0], a) for a in (solver.solutions.alpha, single.solutions[0].alpha)]
     assert_allclose(*values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["soft", "bounds", "separate", "weights", "hard", "vanishing"])
+def test_what_dual_points_mean(kind: str) -> None:
+    """Compiled sums against the formulas, at points that no solver has improved."""
+    random = np.random.default_rng(len(kind))
+    X, numbers = _classes(3, 12, seed=4)
+    matrix, coding = _matrix(X), Coding.of("ovo", 3)
+    members = coding.members(numbers)
+    size = members.rows.size
+    upper = np.full(size, np.inf if kind == "hard" else 2.0)
+    if kind == "weights":
+        upper = np.where(random.random(size) < 0.4, 0.0, random.random(size))
+    a = np.minimum(upper, random.random(size) * (random.random(size) < 0.5))
+    if kind in ("bounds", "vanishing"):
+        a = np.where(random.random(size) < 0.5, 0.0, upper)
+    linear = np.zeros(size) if kind in ("separate", "vanishing") else np.full(size, -1.0)
+    problems = DualProblems(
+        members.offsets, members.rows, members.signs, linear, upper, 0 * a, separate=kind == "separate"
+    )
+    gradient = random.normal(size=size) if kind != "vanishing" else 1e-12 * random.normal(size=size)
+    if kind == "hard":
+        gradient = np.abs(gradient) + 0.1
+    violation = np.array([0.5, np.inf, 0.25])
+    found = machines_of(problems, a, gradient, violation, matrix.diag)
+    assert np.isinf(violation[1])
+    assert not np.isinf(found.violation).any()
+    assert kind == "separate" or found.vanishes.any() == (kind == "vanishing")
+    for k, problem in enumerate(problems):
+        part = problems.part(k)
+        wanted = dual_meaning(problem, a[part], gradient[part], matrix.diag)
+        assert all(not np.isinf(wanted[name]) for name in ("primal", "gap")) or kind == "hard"
+        for name, value in wanted.items():
+            assert_allclose(getattr(found[k], name), value, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def test_machines_of_all_problems_are_those_of_each() -> None:
@@ -161,6 +196,9 @@ def test_members_are_those_of_the_codes() -> None:
         coding = Coding.of(name, 4)
         members = coding.members(numbers, kept)
         assert len(members) == coding.columns
+        assert_array_equal(members.order[members.places], members.rows)
+        assert (np.diff(numbers[members.order]) >= 0).all()
+        assert sum(members.sizes) == members.rows.size
         for column, (rows, signs) in enumerate(members):
             classes = [k for k in range(4) if coding.codes[k, column]]
             expected = [i for k in classes for i in np.flatnonzero((numbers == k) & kept)]

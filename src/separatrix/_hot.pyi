@@ -502,6 +502,28 @@ class SmallSmo:
     def rewind(self) -> None: ...
     def run(self, seconds: float, /) -> None: ...
 
+def dual_machines(
+    starts: NDArray[Any],
+    rows: NDArray[Any],
+    signs: NDArray[Any],
+    linear: NDArray[Any],
+    upper: NDArray[Any],
+    alpha: NDArray[Any],
+    gradient: NDArray[Any],
+    diag: NDArray[Any],
+    separate: bool,
+    numbers: NDArray[Any],
+    variables: NDArray[Any],
+) -> None: ...
+def fit_sigmoids(
+    scores: NDArray[Any],
+    positive: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[Any] | None,
+    A: NDArray[Any],
+    B: NDArray[Any],
+) -> None: ...
+
 class RowMemory:
     spare: float
     def __init__(self) -> None: ...

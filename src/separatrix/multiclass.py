@@ -33,11 +33,20 @@ class Members:
         Their codes: −1 or +1.
     offsets : ndarray of intp of shape (columns + 1,)
         Those of column k are ``offsets[k] … offsets[k + 1] − 1``.
+    order : ndarray of intp
+        The samples that take part at all, class by class.
+    places : ndarray of intp of shape (m,)
+        Place of each of ``rows`` in ``order``.
+    sizes : ndarray of intp
+        Lengths of the runs of one class in one column that ``rows`` consists of.
     """
 
     rows: Array
     signs: Array
     offsets: Array
+    order: Array
+    places: Array
+    sizes: Array
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -116,18 +125,21 @@ class Coding:
         kept : ndarray of bool of shape (n,) or None
             Which samples count; all if None.
         """
-        order = np.argsort(numbers, kind="stable")
+        order = numbers.argsort(kind="stable")
         if kept is not None:
             order = order[kept[order]]
-        sizes = np.bincount(numbers[order], minlength=self.n_classes)
-        columns, classes, codes = self._takers
-        counts = sizes[classes]
-        places = np.cumsum(counts) - counts  # of the first sample of a class within all columns
-        total = int(counts.sum())
-        begins = np.cumsum(sizes) - sizes
-        rows = order[np.repeat(begins[classes] - places, counts) + np.arange(total)]
-        offsets = np.append(places[np.searchsorted(columns, np.arange(self.columns))], total)
-        return Members(rows, np.repeat(codes, counts), offsets)
+            numbers = numbers[order]
+        counts = np.bincount(numbers, minlength=self.n_classes)
+        classes, codes, lasts = self._takers
+        sizes = counts[classes]
+        ends = sizes.cumsum()  # of each class within all columns
+        begins = counts.cumsum() - counts
+        total = int(ends[-1])
+        places = (begins[classes] - (ends - sizes)).repeat(sizes)
+        places += np.arange(total)
+        offsets = np.zeros(self.columns + 1, dtype=np.intp)
+        offsets[1:] = ends[lasts]
+        return Members(order[places], codes.repeat(sizes), offsets, order, places, sizes)
 
     @cached_property
     def pairs(self) -> Array:
@@ -135,10 +147,17 @@ class Coding:
         return np.array(np.triu_indices(self.n_classes, 1))
 
     @cached_property
+    def pair_rows(self) -> Array:
+        """Row of the coefficients of each class of each pair: a class has one for each other class."""
+        first, second = self.pairs
+        return np.array([second - 1, first]).T.ravel()
+
+    @cached_property
     def _takers(self) -> tuple[Array, Array, Array]:
-        """Return which classes take part in which columns, column by column, and their codes."""
+        """Return the classes that take part, column by column, their codes, and the last of each column."""
         columns, classes = np.nonzero(self.codes.T)
-        return columns, classes, self.codes[classes, columns].astype(np.float64)
+        lasts = np.append(np.flatnonzero(np.diff(columns)), columns.size - 1)
+        return classes, self.codes[classes, columns].astype(np.float64), lasts
 
     def decision(self, scores: Array) -> Array:
         """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""

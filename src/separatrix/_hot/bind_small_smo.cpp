@@ -1,13 +1,18 @@
-// Binds the loop over small dual problems to Python, which has checked every argument before.
+// Binds the loop over small dual problems, what dual points mean, and sigmoids of scores to Python, which has checked
+// every argument before.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "bindings.hpp"
+#include "dual_machines.hpp"
 #include "kernels.hpp"
+#include "platt.hpp"
 #include "small_smo_state.hpp"
 
 namespace nb = nanobind;
@@ -18,6 +23,7 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 double seconds_now() {
@@ -72,4 +78,36 @@ void separatrix::bind_small_smo(nb::module_& m) {
         nb::gil_scoped_release release;
         SEPARATRIX_CHOSEN(small_smo_set).solve(self.problems, SmallSmoRun::next, &self, seconds_now() + seconds, seconds_now);
     });
+    m.def(
+        "dual_machines",
+        [](const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows, const Array<const double>& signs,
+           const Array<const double>& linear, const Array<const double>& upper, const Array<const double>& alpha,
+           const Array<const double>& gradient, const Array<const double>& diag, bool separate, const Numbers& numbers,
+           const Numbers& variables) {
+            const auto count = static_cast<std::int64_t>(starts.shape(0)) - 1, size = static_cast<std::int64_t>(rows.shape(0));
+            double *to = numbers.data(), *each = variables.data();
+            const DualPoints points{count, separate, starts.data(), rows.data(), signs.data(), linear.data(), upper.data(),
+                                    alpha.data(), gradient.data(), diag.data()};
+            const DualMeanings meanings{to, to + count, to + 2 * count, to + 3 * count, to + 4 * count, to + 5 * count,
+                                        to + 6 * count, to + 7 * count, each, each + size};
+            nb::gil_scoped_release release;
+            const DualMeaning meaning(points, meanings);
+            for (std::int64_t k = 0; k < count; ++k) meaning.find(k);
+        },
+        "starts"_a, "rows"_a, "signs"_a, "linear"_a, "upper"_a, "alpha"_a, "gradient"_a, "diag"_a, "separate"_a, "numbers"_a,
+        "variables"_a);
+    m.def(
+        "fit_sigmoids",
+        [](const Array<const double>& scores, const Array<const bool>& positive, const Array<const std::int64_t>& starts,
+           const std::optional<Array<const double>>& weights, const Array<double>& A, const Array<double>& B) {
+            const std::int64_t* at = starts.data();
+            const double *f = scores.data(), *s = weights ? weights->data() : nullptr;
+            const bool* side = positive.data();
+            double *to_A = A.data(), *to_B = B.data();
+            const std::size_t count = A.shape(0);
+            nb::gil_scoped_release release;
+            for (std::size_t k = 0; k < count; ++k)
+                Sigmoid(f + at[k], side + at[k], s ? s + at[k] : nullptr, at[k + 1] - at[k]).fit(to_A[k], to_B[k]);
+        },
+        "scores"_a, "positive"_a, "starts"_a, "weights"_a.none(), "A"_a, "B"_a);
 }

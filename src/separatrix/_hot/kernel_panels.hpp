@@ -18,6 +18,7 @@ namespace {
 
 constexpr int PANEL_REGISTERS = 3;
 constexpr int TILE_ROWS = 4;               // rows × registers that fit 16 registers
+constexpr std::int64_t SQUARE_PANELS = 2;  // left samples of a symmetric matrix, in panels
 constexpr std::int64_t LEFT_ROWS = 256;    // most left samples whose values are summed in T before they go to double
 
 template <class T>
@@ -243,9 +244,9 @@ void take_panels(const PanelData<T>& from, const std::int64_t* rows, PanelData<T
     }
 }
 
-// All values between left rows and panels; row r goes to to(r).
+// All values between left rows and the panels from `first` on; row r goes to to(r).
 template <class T, class To>
-inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to) {
+inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to, std::int64_t first = 0) {
     using R = Register<T>;
     const std::int64_t n = panels.panels(), rest = panels.n % PANEL<T>;
     const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
@@ -255,15 +256,37 @@ inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to) {
     };
     with_formula(panels, [&]<Formula F>() {
         const KernelOf<T, F> kernel(panels);
-        std::int64_t p = 0;
+        std::int64_t p = first;
         for (; p + 4 <= n; p += 4) all_left<T, 4>(left, panels, p, kernel, sink);
         for (; p < n; ++p) all_left<T, 1>(left, panels, p, kernel, sink);
     });
 }
 
+// Whether rows are all samples of the panels, in order.
+template <class T>
+inline bool is_whole(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const PanelData<T>& panels) {
+    if (from.data != panels.data || count != panels.n) return false;
+    for (std::int64_t r = 0; r < count; ++r)
+        if (rows[r] != r) return false;
+    return true;
+}
+
 template <class T>
 void kernel_block(const PanelData<T>& from, const std::int64_t* rows, std::int64_t count, const PanelData<T>& panels,
                   T* out, std::int64_t stride) {
+    if (is_whole(from, rows, count, panels)) {
+        // A symmetric matrix: a few rows from their own panel on, and what they have is that of columns, too.
+        const std::int64_t step = SQUARE_PANELS * PANEL<T>;
+        Left<T> left(count < step ? count : step, from);
+        for (std::int64_t first = 0; first < count; first += step) {
+            const std::int64_t end = count - first < step ? count : first + step;
+            left.read(from, rows + first, end - first);
+            store_rows(left, panels, [=](std::int64_t r) { return out + (first + r) * stride; }, first / PANEL<T>);
+            for (std::int64_t c = end; c < count; ++c)
+                for (std::int64_t r = first; r < end; ++r) out[c * stride + r] = out[r * stride + c];
+        }
+        return;
+    }
     Left<T> left(count < LEFT_ROWS ? count : LEFT_ROWS, from);
     for (std::int64_t first = 0; first < count; first += LEFT_ROWS) {
         left.read(from, rows + first, count - first < LEFT_ROWS ? count - first : LEFT_ROWS);

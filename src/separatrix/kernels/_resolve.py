@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from numbers import Real
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -173,13 +175,13 @@ def resolve_gamma(gamma: Any, X: Rows, weights: NDArray[Any] | None = None) -> f
             return 1.0 / int(rows.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             spread = int(rows.shape[1]) * _variance(rows, weights)
-        if 0 < spread < 1.0 / np.finfo(np.float64).max:
+        if 0 < spread < 1.0 / float_info.max:
             raise ValueError(
                 f"gamma='scale' is 1/(n_features * Var(X)), which overflows: Var(X) is "
                 f"{spread / int(rows.shape[1]):.3g}. Scale the features, for example with "
                 "sklearn.preprocessing.StandardScaler, or give gamma as a number."
             )
-        if not np.isfinite(spread):
+        if not isfinite(spread):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: gamma='scale' is "
                 "1/(n_features * Var(X)), and Var(X) overflows. The input data may contain large values and "
@@ -197,7 +199,11 @@ def _variance(X: Rows, weights: NDArray[Any] | None) -> float:
     A row of weight 2 counts as that row twice.
     """
     if weights is None and not sparse.issparse(X) and X.size <= _BLOCK_NUMBERS:
-        return float(np.var(X, dtype=np.float64)) if X.size else 0.0
+        if not X.size:
+            return 0.0
+        # numpy.var takes four times as long for few numbers.
+        centred = np.subtract(X, np.add.reduce(X, axis=None, dtype=np.float64) / X.size, dtype=np.float64)
+        return float(np.add.reduce(np.multiply(centred, centred, out=centred), axis=None) / X.size)
     s = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     count, absent = float(s.sum()) * X.shape[1], 0.0
     if sparse.issparse(X):

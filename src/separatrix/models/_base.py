@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +23,41 @@ from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Observer
 
+#: Sets of parameters that were found valid, and how many are kept.
+_CHECKED: set[tuple[Any, ...]] = set()
+_MOST_CHECKED = 1024
 
-class IterativeEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+
+class CheckedOnce(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters are checked, as scikit-learn does it, when they are new."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        return list(super()._get_param_names())
+
+    def _validate_params(self) -> None:
+        """Check the parameters, the same ones once: for a small fit checks cost as much as the fit."""
+        values = [getattr(self, name) for name in self._get_param_names()]
+        key = (type(self), *map(type, values), *values)
+        try:
+            known = key in _CHECKED
+        except TypeError:  # a dict, for example, cannot be looked up
+            super()._validate_params()
+            return
+        if not known:
+            super()._validate_params()
+            # What is kept must not keep a user's data alive, as a function might.
+            plain = all(isinstance(v, str | Real | None) or _is_ours(v) for v in values)
+            if plain and len(_CHECKED) < _MOST_CHECKED:
+                _CHECKED.add(key)
+
+
+def _is_ours(value: Any) -> bool:
+    return type(value).__module__.startswith("separatrix.kernels.")
+
+
+class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[misc]
     """An estimator fitted by the one loop."""
 
     certificate_: Certificate

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, MultiOutputMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
+from separatrix.models._base import CheckedOnce
 from separatrix.models._validation import check_samples
 from separatrix.solvers._metrics import METRICS, resolve_metric
 from separatrix.solvers.neighbors import Search, graph_neighbors
@@ -27,7 +28,7 @@ _KD_TREE = frozenset(
 _NO_TREE = frozenset({"correlation", "cosine", "precomputed", "sqeuclidean", "yule"})
 
 
-class NeighborsModel(MultiOutputMixin, BaseEstimator):  # type: ignore[misc]
+class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
     """Training samples that are searched for neighbours of new ones."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -75,9 +75,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
     def _problems(self, members: Members, weights: Array | None) -> DualProblems:
         """Return the binary problems; the weights are those of all samples."""
 
-    def _scales(self, machines: Machines) -> Array:
-        """Return what the machines' coefficients are divided by."""
-        return np.ones(len(machines))
+    def _scales(self, machines: Machines) -> Array | None:
+        """Return what the machines' coefficients are divided by; None is 1."""
+        return None
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -167,20 +167,19 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Lay the machines' coefficients out as scikit-learn does, support vectors class by class."""
         machines = Machines.of(solver.machines)
         scales, count = self._scales(machines), len(machines)
-        sizes = np.diff(members.offsets)
-        coef = machines.coef / np.repeat(scales, sizes)
-        n, K = numbers.shape[0], len(self.classes_)
-        if self._by_pairs:
-            # Samples of the first class of a pair stand in the second's row, and the reverse.
-            full = np.zeros((K - 1, n))
-            first, second = np.repeat(self._coding.pairs, sizes, axis=1)
-            full[np.where(members.signs > 0, second - 1, first), members.rows] = coef
-        else:
-            full = np.zeros((count, n))
-            full[np.repeat(np.arange(count), sizes), members.rows] = coef
-        self._keep_rows(samples, numbers, full, machines.intercept / scales)
+        coef, intercept, norms = machines.coef, machines.intercept, np.sqrt(np.maximum(machines.square, 0.0))
+        if scales is not None:
+            coef = coef / np.repeat(scales, np.diff(members.offsets))
+            intercept, norms = intercept / scales, norms / scales
+        # Samples of the first class of a pair stand in the second's row, and the reverse; else each machine
+        # has a row.
+        takers = members.sizes.size
+        rows = self._coding.pair_rows if self._by_pairs else np.arange(takers) // (takers // count)
+        width = members.order.size
+        full = np.zeros((len(self.classes_) - 1 if self._by_pairs else count, width))
+        full.ravel()[(rows * width).repeat(members.sizes) + members.places] = coef
+        self._keep_rows(samples, numbers, members.order, full, intercept)
         self.margin_width_ = np.full(count, np.inf)
-        norms = np.sqrt(np.maximum(machines.square, 0.0)) / scales
         np.divide(2.0, norms, out=self.margin_width_, where=norms > 0)
         self.n_iter_ = solver.iterations.astype(np.int32)
 
@@ -188,19 +187,22 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Keep one row of coefficients per class (for two classes their difference), and no intercepts."""
         coef, gram = solver.coef, solver.gram
         full = coef[1:] - coef[:1] if len(coef) == 2 else coef
-        self._keep_rows(samples, numbers, full, np.zeros(len(full)))
+        order = np.argsort(numbers, kind="stable")
+        self._keep_rows(samples, numbers, order, full[:, order], np.zeros(len(full)))
         first, second = np.triu_indices(len(coef), 1)
         squares = gram[first, first] + gram[second, second] - 2 * gram[first, second]
         self.margin_width_ = np.array([2.0 / sqrt(square) if square > 0 else np.inf for square in squares])
         self.n_iter_ = np.array([solver.rounds], dtype=np.int32)
 
-    def _keep_rows(self, samples: Any, numbers: Array, full: Array, intercept: Array) -> None:
-        """Keep the columns of support vectors, class by class."""
-        support = np.flatnonzero(full.any(axis=0))
-        owner = numbers[support]
-        support = support[np.argsort(owner, kind="stable")]
-        self._n_support = np.bincount(owner, minlength=len(self.classes_)).astype(np.int32)
-        self._keep_support(samples, support, full[:, support], intercept)
+    def _keep_rows(
+        self, samples: Any, numbers: Array, order: Array, full: Array, intercept: Array
+    ) -> None:
+        """Keep the columns of support vectors; ``order`` are the samples of all columns, class by class."""
+        found = np.flatnonzero(full.any(axis=0))
+        support = order[found]
+        counts = np.bincount(numbers[support], minlength=len(self.classes_))
+        self._n_support = counts.astype(np.int32)
+        self._keep_support(samples, support, full.take(found, axis=1), intercept)
         self.loo_bound_ = support.size / self._count
 
     def _judge(self, solver: Solver, members: Any) -> tuple[bool | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
@@ -182,15 +183,15 @@ def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:
     if X.dtype.kind != "f":
         return
     values = X.data if sparse.issparse(X) else X
-    plain = values.flags.c_contiguous or values.flags.f_contiguous
     # One sum tells in most cases that all is well, without a temporary array.
     with np.errstate(over="ignore", invalid="ignore"):
-        if squares and plain:
-            flat = values.ravel(order="K")
-            if np.isfinite(flat @ flat):
+        if not squares:
+            if isfinite(np.add.reduce(values, axis=None)):
                 return
-        elif not squares and np.isfinite(np.sum(values)):
-            return
+        elif values.flags.forc:
+            flat = values.ravel(order="K")
+            if isfinite(flat @ flat):
+                return
     view: DataView = view_of(X)
     _refuse_not_finite(estimator, view)
     if squares:
@@ -291,7 +292,9 @@ def check_labels(y: Array) -> None:
         ) from None
 
 
-_FEW_LABELS = 5000  # up to here a sort costs no more than a table of the labels
+#: Labels that are few: what numbers them costs little but the calls.
+_FEW_LABELS = 5000
+_LARGEST_LABEL = 1 << 62
 
 
 def _close_integers(y: Array) -> tuple[Array, Array] | None:
@@ -308,14 +311,29 @@ def _close_integers(y: Array) -> tuple[Array, Array] | None:
     return (np.flatnonzero(present).astype(unsigned) + least).view(y.dtype), numbers[places]
 
 
+def _few_integers(y: Array) -> tuple[Array, Array] | None:
+    """Return the same for few labels, with fewer calls."""
+    low, high = int(y.min()), int(y.max())
+    if high - low > 2 * y.shape[0] or high > _LARGEST_LABEL:
+        return None
+    numbers = y.astype(np.intp)
+    numbers -= low
+    counts = np.bincount(numbers)
+    present = counts.nonzero()[0]
+    if present.size < counts.size:
+        numbers = ((counts > 0).cumsum() - 1)[numbers]
+    return (present + low).astype(y.dtype), numbers.astype(np.int32)
+
+
 def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
         check_labels(y)
-    sortless = y.size > _FEW_LABELS and y.dtype.kind in "iu" and y.dtype.isnative and y.ndim == 1
-    coded = _close_integers(y) if sortless else None
+    coded = None
+    if y.ndim == 1 and y.size and y.dtype.kind in "iu" and y.dtype.isnative:
+        coded = _close_integers(y) if y.size > _FEW_LABELS else _few_integers(y)
     classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
     if classes.shape[0] < 2:
         raise ValueError(

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -40,9 +39,6 @@ NOT_FINITE = (
 #: Up to so many samples kernel values are kept in double and a fit goes on to 1e-12: it costs next to
 #: nothing there, and makes dense and sparse data, weights and repeated samples agree.
 FEW = 500
-#: Sets of parameters that were found valid, and how many are kept.
-_CHECKED: set[tuple[Any, ...]] = set()
-_MOST_CHECKED = 1024
 #: Packed support vectors of models that have predicted, and the arrays they come from.
 _KEPT: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SupportSums]] = WeakKeyDictionary()
 #: From here on tol bounds the relative gap too; a larger one leaves it ten times as large at most.
@@ -84,25 +80,6 @@ class KernelSVM(IterativeEstimator):
     shape_fit_: tuple[int, ...]
     fit_status_: int
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        return list(super()._get_param_names())
-
-    def _validate_params(self) -> None:
-        """Check the parameters, the same ones once: for a small fit checks cost as much as the fit."""
-        values = [getattr(self, name) for name in self._get_param_names()]
-        key = (type(self), *map(type, values), *values)
-        try:
-            known = key in _CHECKED
-        except TypeError:  # a dict, for example, cannot be looked up
-            super()._validate_params()
-            return
-        if not known:
-            super()._validate_params()
-            if len(_CHECKED) < _MOST_CHECKED:
-                _CHECKED.add(key)
-
     def _take_samples(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         """Check the training samples; return them, a source of their rows, and ``y``."""
         X, samples, y = fit_samples(self, self.kernel, X, y)
@@ -110,10 +87,9 @@ class KernelSVM(IterativeEstimator):
         return X, samples, y
 
     def _find_kernel(self, X: Any, weights: Array | None) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.kernel_ = resolve_kernel(
-                self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
-            )
+        self.kernel_ = resolve_kernel(
+            self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
+        )
         self._gamma = float(getattr(self.kernel_, "gamma", 0.0))
 
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:

@@ -186,7 +186,7 @@ class SVC(KernelClassifier):
     def _problems(self, members: Members, weights: Array | None) -> DualProblems:
         rows = members.rows
         upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights[rows]
-        return classification(members.offsets, rows, members.signs, upper)
+        return classification(members.offsets, rows, members.signs, upper, (members.order, members.places))
 
     def _solver(self, matrix: KernelMatrix, problems: Sequence[DualProblem]) -> Solver:
         if np.isfinite(self.C):
@@ -286,7 +286,8 @@ class NuSVC(KernelClassifier):
     def _problems(self, members: Members, weights: Array | None) -> DualProblems:
         rows = members.rows
         upper = np.ones(rows.size) if weights is None else weights[rows]
-        return nu_classification(members.offsets, rows, members.signs, upper, float(self.nu))
+        order = members.order, members.places
+        return nu_classification(members.offsets, rows, members.signs, upper, float(self.nu), order)
 
     def _scales(self, machines: Machines) -> Array:
         return np.where((machines.rho > 0) & ~machines.vanishes, machines.rho, 1.0)

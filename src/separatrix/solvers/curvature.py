@@ -123,7 +123,8 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
 
     def add(total: Array, rows: slice, block: Any) -> Array:
         for m in range(M):
-            v, gram, sums = np.ascontiguousarray(weights[rows, m]), total[m, :-1], total[m, -1]
+            v = np.ascontiguousarray(weights[rows, m], dtype=np.float64)
+            gram, sums = total[m, :-1], total[m, -1]
             if view.sparse:
                 _hot.gram_csr(*csr_parts(block), v, gram)
             else:

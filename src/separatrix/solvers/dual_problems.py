@@ -27,6 +27,9 @@ class DualProblems(Sequence[DualProblem]):
         As in :class:`DualProblem`.
     separate : bool
         Whether the sums over either sign are kept.
+    order : tuple of two ndarrays or None
+        Samples in an order in which those of a problem follow each other, and the place there of each
+        variable's; found when it is asked for if None.
 
     Examples
     --------
@@ -47,7 +50,10 @@ class DualProblems(Sequence[DualProblem]):
         upper: Array,
         start: Array,
         separate: bool = False,
+        order: tuple[Array, Array] | None = None,
     ) -> None:
+        if order is not None:
+            self.order = order
         self.offsets, self.rows, self.signs = offsets, rows, signs
         self.linear, self.upper, self.start, self.separate = linear, upper, start, separate
 
@@ -98,6 +104,30 @@ class DualProblems(Sequence[DualProblem]):
     def sizes(self) -> Array:
         """Numbers of variables."""
         return np.diff(self.offsets)
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of variables of the largest problem."""
+        return int(self.sizes.max(initial=0))
+
+    @cached_property
+    def copies(self) -> int:
+        """How often each sample of a problem comes: twice in a regression, which is one problem."""
+        rows, half = self.rows, self.rows.size // 2
+        if len(self) > 1 or rows.size % 2:
+            return 1
+        return 2 if np.array_equal(rows[:half], rows[half:]) else 1
+
+    @cached_property
+    def order(self) -> tuple[Array, Array]:
+        """Samples in the order in which problems name them, and the place of each variable's."""
+        rows, n = self.rows, int(self.rows.max(initial=-1)) + 1
+        first = np.full(n, rows.size)
+        first[rows[::-1]] = np.arange(rows.size - 1, -1, -1)
+        samples = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows.size)]
+        place = np.empty(n, dtype=np.int64)
+        place[samples] = np.arange(samples.size)
+        return samples, place[rows]
 
     @cached_property
     def owner(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import isfinite, log, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -76,10 +76,10 @@ def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
         return Packing(None, samples.row_elements / d)
     if n == 0:
         return Packing(None)
-    sample = np.asarray(samples.take(np.arange(0, n, max(1, n // _SAMPLE))), dtype=np.float64)
+    sample = np.asarray(samples.array[:: max(1, n // _SAMPLE)], dtype=np.float64)
     if native.formula != 2:
         return Packing(None, np.count_nonzero(sample) / sample.size)
-    shift = sample.mean(axis=0)
+    shift = np.add.reduce(sample, axis=0) / len(sample)
     if sample.size < 1 << 12:
         return Packing(shift)
     median = np.sort(sample, axis=0)[sample.shape[0] // 2]
@@ -111,8 +111,11 @@ def pack(native: Native, samples: DenseView | CsrView, packing: Packing, precisi
         else:
             panels.fill_dense(block, rows.start, packing.shift)
 
-    for _ in in_threads(fill, len(parts)):
-        pass
+    if len(parts) == 1:
+        fill(0)
+    else:
+        for _ in in_threads(fill, len(parts)):
+            pass
     panels.finish()
     return panels
 
@@ -242,11 +245,10 @@ class KernelMatrix:
             self.entries += rows.size * columns.size
             chosen = self._chosen(precision)
             values = np.empty((rows.size, columns.size), dtype=chosen)
-            left = self.panels(chosen, rows)
-            right = left if same else self.panels(chosen, columns)
+            right = self.panels(chosen, columns)
+            left = right if same else self.panels(chosen, rows)
             right.block(left, np.arange(rows.size), values)
-            if not np.isfinite(values).all():
-                raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
+            self._check(values, rows)
             return values
         gram = self._whole()
         return self._values(rows, columns) if gram is None else gram[np.ix_(rows, columns)]
@@ -258,9 +260,16 @@ class KernelMatrix:
         else:
             values = self.kernel(self._take(rows), self._take(columns))
         self.entries += rows.size * columns.size
+        self._check(values, rows)
+        return values
+
+    def _check(self, values: Array, rows: Array) -> None:
+        """Refuse kernel values that are not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isfinite(np.add.reduce(values, axis=None)):  # in most cases one sum tells that all are
+                return
         if not np.isfinite(values).all():
             raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
-        return values
 
     def _whole(self) -> Array | None:
         """Return the matrix of a kernel without compiled loops, if it fits: problems share parts of it."""

@@ -263,7 +263,10 @@ class SupportSums:
         far = self.coef.shape[0] * samples.shape[1] * 4 > _FAR_BYTES
         step = max(16, min(max(_TURN_ROWS, _TURN // work), -(-m // (_FAR_TURNS if far else _TURNS))))
         turns = *arrays, np.zeros(1, dtype=np.int64), step
-        together(lambda: run(*turns), 1 if m * work < _SERIAL else m)
+        if m * work < _SERIAL:
+            run(*turns)
+        else:
+            together(lambda: run(*turns), m)
 
     def _by_blocks(self, X: Any, out: Array) -> None:
         """Sum with blocks of the kernel's own values."""

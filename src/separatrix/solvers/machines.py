@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import overload
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.view import Array
 from separatrix.solvers._dual import DualProblem, DualSolution
 from separatrix.solvers.dual_problems import DualProblems
-
-#: Part of the summed lengths below which a difference of vectors is no more than rounding.
-_CANCELLED = 1e-9
 
 
 @dataclass(eq=False)
@@ -62,8 +61,8 @@ class Machine:
     vanishes: bool
 
 
-#: The attributes of a machine that are numbers.
-_NUMBERS = ("intercept", "rho", "square", "primal", "dual", "gap", "relative_gap", "violation", "vanishes")
+#: The attributes of a machine that are numbers; all but the last in the order of the compiled loop.
+_NUMBERS = ("intercept", "rho", "square", "primal", "dual", "gap", "relative_gap", "vanishes", "violation")
 
 
 class Machines(Sequence[Machine]):
@@ -141,85 +140,29 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
     diag : ndarray of shape (n,)
         The kernel values ``k(x_i, x_i)`` of all samples.
     """
-    s, u = problems.signs, problems.upper
-    up, empty, full = s > 0, a <= 0, a >= u
-    free = ~(empty | full)
-    counts = u > 0  # a sample without weight says nothing of the level
-    if problems.separate:
-        first, second = (
-            _levels(problems, gradient, free & group, full & group & counts, empty & group & counts)
-            for group in (up, ~up)
-        )
-        rho, intercept = 0.5 * (first + second), 0.5 * (second - first)
-        h = gradient + s * problems.spread(intercept) - problems.spread(rho)
-    else:
-        # With s = −1 a variable that grows moves s a down: its bounds change places.
-        bound = ~free & counts
-        intercept = -_levels(problems, s * gradient, free, (full == up) & bound, (empty == up) & bound)
-        rho = np.zeros(len(problems))
-        h = gradient + s * problems.spread(intercept)
-    slack = np.maximum(-h, 0.0)
-    products, constant = problems.sums(a * gradient), problems.sums(a * problems.linear)
-    square, dual = products - constant, -0.5 * (products + constant)
-    hard = u[problems.offsets[:-1]] == np.inf
-    if hard.any():
-        primal = _hard_primal(problems, square, slack)
-        gap = primal - dual
-    else:
-        gap = problems.sums(a * h + u * slack)
-        primal = dual + gap
-    size = np.maximum(np.abs(primal), np.abs(dual))
-    relative = np.where(gap == 0, 0.0, np.inf)
-    np.divide(gap, size, out=relative, where=(size > 0) & (size < np.inf))
-    # Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-    vanishes = constant == 0
-    if vanishes.any():
-        lengths = problems.sums(a * np.sqrt(np.abs(diag[problems.rows])))
-        vanishes &= square <= _CANCELLED * lengths**2
-    if not np.isfinite(violation).all():
+    count, size = len(problems), problems.rows.size
+    numbers, variables = np.empty((len(_NUMBERS) - 1, count)), np.empty((2, size))
+    _hot.dual_machines(
+        problems.offsets,
+        problems.rows,
+        problems.signs,
+        problems.linear,
+        problems.upper,
+        a,
+        gradient,
+        diag,
+        problems.separate,
+        numbers,
+        variables,
+    )
+    if not isfinite(violation.sum()):
         violation = violation.copy()
         for k in np.flatnonzero(np.isinf(violation)).tolist():
             part = problems.part(k)
             violation[k] = kkt_violation(problems[k], a[part], gradient[part])
-    return Machines(
-        problems.offsets,
-        s * a + 0.0,  # no −0.0
-        slack,
-        intercept=intercept + 0.0,
-        rho=rho,
-        square=square,
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=relative,
-        violation=violation,
-        vanishes=vanishes,
-    )
-
-
-def _hard_primal(problems: DualProblems, square: Array, slack: Array) -> Array:
-    """Return the objectives of hard margins: the weights are stretched until no sample violates them."""
-    room = 1.0 - problems.largest(slack)
-    possible = (room > 0) & (problems.largest(np.abs(problems.linear + 1.0)) == 0)
-    primal = np.full(len(problems), np.inf)
-    np.divide(0.5 * square, room**2, out=primal, where=possible)
-    return primal
-
-
-def _levels(problems: DualProblems, values: Array, free: Array, below: Array, above: Array) -> Array:
-    """Return the mean over the free variables, else the middle of the interval that optimality leaves.
-
-    ``below`` are the variables whose values bound the level from below, ``above`` from above.
-    """
-    count = problems.sums(free.astype(np.float64))
-    levels = problems.sums(np.where(free, values, 0.0)) / np.maximum(count, 1.0)
-    if count.all():
-        return levels
-    low = problems.largest(np.where(below, values, -np.inf))
-    high = -problems.largest(np.where(above, -values, -np.inf))
-    low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
-    middle = np.where(np.isfinite(low), 0.5 * (low + high), 0.0)
-    return np.where(count > 0, levels, middle)
+    found = dict(zip(_NUMBERS, (*numbers, violation), strict=True))
+    found["vanishes"] = found["vanishes"] > 0
+    return Machines(problems.offsets, variables[0], variables[1], **found)
 
 
 def kkt_violation(problem: DualProblem, alpha: Array, gradient: Array) -> float:

@@ -147,6 +147,7 @@ class Folds:
             np.where(held, 0.0, problems.upper[variables]),
             np.zeros(variables.size),
             separate=problems.separate,
+            order=(problems.order[0], problems.order[1][variables]),
         )
         positive = every.signs > 0
         groups = (positive, ~positive)

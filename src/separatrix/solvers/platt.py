@@ -15,12 +15,9 @@ from itertools import combinations
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.view import BLOCK_BYTES, Array
 
-#: Newton steps, and the gradient at which they end.
-_STEPS, _FLAT = 100, 1e-10
-#: Part of the value to gain below which a step is the last.
-_NEAR = 1e-12
 #: Pairwise probabilities stay so far from 0 and 1.
 _CLIP = 1e-7
 #: Part of the probability that breaks ties in favour of the decision, and keeps the order of the sigmoid.
@@ -56,7 +53,7 @@ def fit_sigmoid(scores: Array, positive: Array, weights: Array | None = None) ->
 def fit_sigmoids(
     scores: Array, positive: Array, offsets: Array, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return ``A`` and ``B`` of several machines, all by Newton's method at the same time.
+    """Return ``A`` and ``B`` of several machines, by Newton's method.
 
     Parameters
     ----------
@@ -65,51 +62,8 @@ def fit_sigmoids(
     offsets : ndarray of int of shape (machines + 1,)
         The samples of machine k are ``offsets[k] … offsets[k + 1] − 1``.
     """
-    s = np.ones(scores.shape) if weights is None else weights
-    sizes = np.diff(offsets)
-
-    def sums(values: Array) -> Array:
-        return np.asarray(np.add.reduceat(values, offsets[:-1]))
-
-    def spread(values: Array) -> Array:
-        return np.repeat(values, sizes)
-
-    more, less = sums(s * positive), sums(s * ~positive)
-    targets = np.where(positive, spread((more + 1) / (more + 2)), spread(1 / (less + 2)))
-    A, B = np.zeros(sizes.size), np.log((less + 1) / (more + 1))
-
-    def value(a: Array, b: Array) -> Array:
-        z = spread(a) * scores + spread(b)
-        return sums(s * (np.logaddexp(0.0, z) - (1 - targets) * z))
-
-    present, active = value(A, B), np.ones(sizes.size, dtype=bool)
-    for _ in range(_STEPS):
-        p = np.exp(-np.logaddexp(0.0, spread(A) * scores + spread(B)))
-        slope, curve = s * (targets - p), s * p * (1 - p)
-        first, second = sums(slope * scores), sums(slope)
-        active &= np.maximum(np.abs(first), np.abs(second)) > _FLAT * np.maximum(1.0, more + less)
-        if not active.any():
-            break
-        mixed = sums(curve * scores)
-        over, under = sums(curve * scores**2) + 1e-12, sums(curve) + 1e-12
-        determinant = np.maximum(over * under - mixed**2, 1e-300)
-        a, b = (mixed * second - under * first) / determinant, (mixed * first - over * second) / determinant
-        fall = first * a + second * b
-        # So near the minimum a Newton step is exact to the last digits, which the value no longer shows.
-        near = active & (-fall <= _NEAR * present)
-        A, B = np.where(near, A + a, A), np.where(near, B + b, B)
-        active &= ~near
-        size, waiting = np.where(active, 1.0, 0.0), active.copy()
-        while waiting.any():
-            candidate = value(A + size * a, B + size * b)
-            better = waiting & (candidate < present + 1e-4 * size * fall)
-            A, B = np.where(better, A + size * a, A), np.where(better, B + size * b, B)
-            present = np.where(better, candidate, present)
-            waiting &= ~better
-            size = np.where(waiting, size / 2, 0.0)
-            tired = waiting & (size <= 1e-10)
-            active &= ~tired
-            waiting &= ~tired
+    A, B = np.empty(len(offsets) - 1), np.empty(len(offsets) - 1)
+    _hot.fit_sigmoids(scores, positive, offsets, weights, A, B)
     return A, B
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
-from separatrix.data.view import Array
-from separatrix.solvers._dual import NEGATIVE, Work
+from separatrix.solvers._dual import NEGATIVE, Work, dot
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
@@ -47,24 +46,23 @@ class SmallProblems:
         self.matrix, self.problems, self.tol = matrix, problems, tol
         self.solutions = DualSolutions(problems)
         self._max_steps = max_steps
-        self.copies = _copies(problems)
 
     @staticmethod
     def suits(matrix: KernelMatrix, problems: DualProblems) -> bool:
         """Return whether problems are small enough to be solved in this way."""
-        n, points = matrix.shape[0], int(problems.sizes.max())
-        points //= _copies(problems)
+        n = matrix.shape[0]
         return (
             n <= (_ALONE if len(problems) == 1 else _SHARED)
-            and points <= _LARGEST
+            and problems.longest // problems.copies <= _LARGEST
             and 8 * n * n <= max(matrix.cache_bytes / 2, 1 << 21)
-            and bool(np.isfinite(problems.upper).all())
+            and bool(problems.upper.max() < np.inf)
         )
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
         p, found = self.problems, self.solutions
-        samples, places = self._order()
+        # The kernel values of a problem lie side by side: samples of a class follow each other.
+        samples, places = p.order
         values = np.ascontiguousarray(self.matrix.block(samples, samples, "float64"), dtype=np.float64)
         # The loop points into these as long as it works.
         starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, places))
@@ -77,11 +75,11 @@ class SmallProblems:
             upper=upper,
             alpha=found.alpha,
             gradient=found.gradient,
-            copies=self.copies,
+            copies=p.copies,
             separate=p.separate,
-            largest=int(p.sizes.max()),
+            largest=p.longest,
             tol=self.tol,
-            coarse=_COARSE * (float(np.abs(p.linear).mean()) or 1.0),
+            coarse=_COARSE * (float(np.add.reduce(np.abs(p.linear))) / p.rows.size or 1.0),
             most_steps=self._max_steps,
             steps=found.steps,
             violation=found.violation,
@@ -105,19 +103,6 @@ class SmallProblems:
         found.status[indefinite] = STATUS.index("nonconvex")
         yield Step(self._record(), float(found.violation.max()), "converged")
 
-    def _order(self) -> tuple[Array, Array]:
-        """Return the samples in the order in which problems name them, and the place of each variable's.
-
-        The kernel values of a problem then lie side by side: samples of a class follow each other.
-        """
-        rows, n = self.problems.rows, self.matrix.shape[0]
-        first = np.full(n, rows.size)
-        first[rows[::-1]] = np.arange(rows.size - 1, -1, -1)
-        samples = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows.size)]
-        place = np.empty(n, dtype=np.int64)
-        place[samples] = np.arange(samples.size)
-        return samples, place[rows]
-
     def settle(self) -> None:
         """Give problems that time was not enough for a gradient that belongs to their start."""
         found = self.solutions
@@ -134,15 +119,7 @@ class SmallProblems:
         found, p = self.solutions, self.problems
         return {
             "violation": float(found.violation.max()),
-            "dual": -0.5 * float(np.einsum("i,i->", found.alpha, found.gradient + p.linear)),
+            "dual": -0.5 * dot(found.alpha, found.gradient + p.linear),
             "support_vectors": int(np.count_nonzero(found.alpha)),
             "kernel_entries": self.matrix.entries,
         }
-
-
-def _copies(problems: DualProblems) -> int:
-    """Return how often each sample of a problem comes: twice in a regression, which is one problem."""
-    rows, half = problems.rows, problems.rows.size // 2
-    if len(problems) > 1 or rows.size % 2:
-        return 1
-    return 2 if np.array_equal(rows[:half], rows[half:]) else 1

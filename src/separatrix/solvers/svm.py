@@ -42,18 +42,28 @@ _MORE = 10
 _RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
 
-def classification(offsets: Array, rows: Array, signs: Array, upper: Array) -> DualProblems:
+def classification(
+    offsets: Array, rows: Array, signs: Array, upper: Array, order: tuple[Array, Array] | None = None
+) -> DualProblems:
     """Return C-SVMs, each ``min ½‖w‖² + Σ u_i max(0, 1 − y_i f(x_i))``.
 
-    The variables of problem k are ``offsets[k] … offsets[k + 1] − 1``.
+    The variables of problem k are ``offsets[k] … offsets[k + 1] − 1``; ``order`` as in :class:`DualProblems`.
     """
-    return DualProblems(offsets, rows, signs, np.full(rows.size, -1.0), upper, np.zeros(rows.size))
+    linear, start = np.full(rows.size, -1.0), np.zeros(rows.size)
+    return DualProblems(offsets, rows, signs, linear, upper, start, order=order)
 
 
-def nu_classification(offsets: Array, rows: Array, signs: Array, upper: Array, nu: float) -> DualProblems:
+def nu_classification(
+    offsets: Array,
+    rows: Array,
+    signs: Array,
+    upper: Array,
+    nu: float,
+    order: tuple[Array, Array] | None = None,
+) -> DualProblems:
     """Return ν-SVMs, each ``min ½‖w‖² − E ρ + Σ u_i max(0, ρ − y_i f(x_i))``; an infeasible ν is refused."""
     zeros, start = np.zeros(rows.size), np.zeros(rows.size)
-    problems = DualProblems(offsets, rows, signs, zeros, upper, start, separate=True)
+    problems = DualProblems(offsets, rows, signs, zeros, upper, start, separate=True, order=order)
     positive = signs > 0
     sums = np.array([problems.sums(np.where(group, upper, 0.0)) for group in (positive, ~positive)])
     total = sums.sum(axis=0)
@@ -67,9 +77,9 @@ def nu_classification(offsets: Array, rows: Array, signs: Array, upper: Array, n
         )
     # Either class of each problem is a run of variables, once sorted.
     key = 2 * problems.owner + ~positive
-    order = np.argsort(key, kind="stable")
-    begins = np.searchsorted(key[order], np.arange(2 * len(problems)))
-    start[order] = _poured(upper[order], np.repeat(0.5 * nu * total, 2), begins)
+    by_class = np.argsort(key, kind="stable")
+    begins = np.searchsorted(key[by_class], np.arange(2 * len(problems)))
+    start[by_class] = _poured(upper[by_class], np.repeat(0.5 * nu * total, 2), begins)
     return problems
 
 
@@ -139,7 +149,7 @@ class SupportMachines:
     ) -> None:
         self.matrix, self.problems, self.tol, self.gap = matrix, DualProblems.of(problems), tol, gap
         self.aim = tol if aim is None else aim
-        count, longest = len(self.problems), int(self.problems.sizes.max(initial=0))
+        count, longest = len(self.problems), self.problems.longest
         self.max_steps = max(_MOST_STEPS, 100 * longest) if max_steps < 0 else max_steps
         self._given, self._most = max_steps >= 0, self.max_steps
         most = max_steps
@@ -191,6 +201,8 @@ class SupportMachines:
             self._collect()
             if finished is None:  # told to stop
                 return
+            if self.solutions.violation.max() <= self.tol and self.machines.relative_gap.max() <= self.gap:
+                break
             wanted, next_tol = self._open[self._short()[self._open]], self.tol
             if not wanted.size:
                 wanted = self._open[self._worth_more(before)[self._open]]

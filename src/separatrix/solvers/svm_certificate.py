@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def certify(
     """
     every = Machines.of(machines)
     violation, primal, dual = float(every.violation.max()), float(every.primal.sum()), float(every.dual.sum())
-    proven = outcome.status not in ("nonconvex", "inseparable") and np.isfinite(primal)
+    proven = outcome.status not in ("nonconvex", "inseparable") and isfinite(primal)
     gap = max(0.0, float(every.gap.sum())) if proven else None
     relative = None
     if gap is not None:
@@ -61,11 +62,11 @@ def certify(
         message=verdict or _explain(every, outcome, tol, violation, relative, advice),
         iterations=iterations,
         seconds=outcome.seconds,
-        primal=primal if np.isfinite(primal) else None,
+        primal=primal if isfinite(primal) else None,
         dual=dual if proven or outcome.status not in ("nonconvex", "inseparable") else None,
         gap=gap,
         relative_gap=relative,
-        kkt_violation=violation if np.isfinite(violation) else None,
+        kkt_violation=violation if isfinite(violation) else None,
         separable=separable,
         samples=samples,
     )

@@ -1,0 +1,102 @@
+// What dual points of support vector machines mean, problem by problem: solvers/machines.py states the formulas. NumPy
+// would take some forty calls for them, which on small data cost as much as the fit.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace separatrix {
+
+// Problems one after the other in the same arrays: the variables of problem k are starts[k] … starts[k + 1] − 1.
+struct DualPoints {
+    std::int64_t count;
+    bool separate;                         // whether the sums over either sign are kept
+    const std::int64_t *starts, *rows;
+    const double *signs, *linear, *upper, *alpha, *gradient;
+    const double* diag;                    // k(x, x) of each sample
+};
+
+// Numbers per problem, and coef and slack per variable.
+struct DualMeanings {
+    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes;
+    double *coef, *slack;
+};
+
+class DualMeaning {
+    // Part of the summed lengths below which a difference of vectors is no more than rounding.
+    static constexpr double CANCELLED = 1e-9;
+    static constexpr double INF = std::numeric_limits<double>::infinity();
+
+    const DualPoints& p;
+    const DualMeanings& to;
+
+    // The mean over the free variables of a sign (0: of both), else the middle of the interval that optimality leaves.
+    double level(std::int64_t begin, std::int64_t end, int sign) const {
+        double sum = 0, free = 0, low = -INF, high = INF;
+        for (std::int64_t v = begin; v < end; ++v) {
+            const bool up = p.signs[v] > 0;
+            if (sign != 0 && up != (sign > 0)) continue;
+            const double value = sign != 0 || up ? p.gradient[v] : -p.gradient[v], a = p.alpha[v], u = p.upper[v];
+            if (a > 0 && a < u) {
+                sum += value;
+                free += 1;
+            } else if (u > 0) {  // a sample without weight says nothing of the level
+                // With s = −1 a variable that grows moves s a down: its bounds change places.
+                const bool below = (a >= u) == (sign != 0 || up);
+                if (below) low = value > low ? value : low;
+                else high = value < high ? value : high;
+            }
+        }
+        if (free > 0) return sum / free;
+        if (!std::isfinite(low)) low = high;
+        if (!std::isfinite(high)) high = low;
+        return std::isfinite(low) ? 0.5 * (low + high) : 0.0;
+    }
+
+public:
+    DualMeaning(const DualPoints& points, const DualMeanings& meanings) : p(points), to(meanings) {}
+
+    void find(std::int64_t k) const {
+        const std::int64_t begin = p.starts[k], end = p.starts[k + 1];
+        double b, rho = 0;
+        if (p.separate) {
+            const double first = level(begin, end, 1), second = level(begin, end, -1);
+            rho = 0.5 * (first + second);
+            b = 0.5 * (second - first);
+        } else b = -level(begin, end, 0);
+        const bool hard = end > begin && p.upper[begin] == INF;
+        double products = 0, constant = 0, gap = 0, worst = 0, length = 0;
+        bool ones = true;  // p = −1 throughout
+        for (std::int64_t v = begin; v < end; ++v) {
+            const double a = p.alpha[v], g = p.gradient[v], h = g + p.signs[v] * b - rho, slack = h < 0 ? -h : 0.0;
+            products += a * g;
+            constant += a * p.linear[v];
+            if (!hard) gap += a * h + p.upper[v] * slack;
+            worst = slack > worst ? slack : worst;
+            ones &= p.linear[v] == -1.0;
+            to.coef[v] = p.signs[v] * a + 0.0;  // no −0.0
+            to.slack[v] = slack;
+        }
+        const double square = products - constant, dual = -0.5 * (products + constant);
+        double primal = dual + gap;
+        if (hard) {  // the weights are stretched until no sample violates the margin
+            primal = worst < 1 && ones ? 0.5 * square / ((1 - worst) * (1 - worst)) : INF;
+            gap = primal - dual;
+        }
+        const double size = std::fmax(std::fabs(primal), std::fabs(dual));
+        // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
+        if (constant == 0)
+            for (std::int64_t v = begin; v < end; ++v) length += p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
+        to.intercept[k] = b + 0.0;
+        to.rho[k] = rho;
+        to.square[k] = square;
+        to.primal[k] = primal;
+        to.dual[k] = dual;
+        to.gap[k] = gap;
+        to.relative_gap[k] = gap == 0 ? 0.0 : size > 0 && size < INF && !std::isnan(gap) ? gap / size : INF;
+        to.vanishes[k] = constant == 0 && square <= CANCELLED * length * length;
+    }
+};
+
+}  // namespace separatrix
