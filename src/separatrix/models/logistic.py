@@ -51,9 +51,9 @@ _SOLVERS = {
 }
 #: Names of ours, which mean that method whatever the size of the data.
 _OWN = ("newton", "quasi-newton", "working-set", "dual-coordinate")
-#: Fewest features and largest share of stored entries of sparse data that may be fitted in the dual. It crawls
-#: where samples outnumber features; where C times the squared length of a row is large, steps on all rows
-#: crawl, too, and with so many features and several classes more than the dual.
+#: Fewest features and largest share of stored entries of sparse data that may be fitted in the dual. It
+#: crawls where samples outnumber features; where C times the squared length of a row is large, steps on
+#: all rows crawl, too, and with so many features and several classes more than the dual.
 _DUAL_FEATURES, _DUAL_DENSITY, _STIFF, _WIDE = 400, 0.1, 30.0, 4096
 
 
@@ -509,4 +509,4 @@ def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
     if n <= (d if n_classes > 2 else d / 3):
         return True
     stiff = C * float(np.square(X.data, dtype=np.float64).sum()) > _STIFF * n
-    return stiff and (wide or n <= d)
+    return bool(stiff and (wide or n <= d))

@@ -96,11 +96,11 @@ class Descent:
             yield Step(self._record(self._measure()), self._measure())
         before, measure = np.inf, np.inf
         while True:
-            # Near the solution an exact Hessian of large data serves for several steps, as long as these are quick.
+            # Near the solution an exact Hessian of large data serves for several steps while these are quick.
             exact = self.exact and (self.small or measure > _NEAR or measure > 0.25 * before)
             if exact:
                 self.pairs.clear()
-            if (exact or not self.exact and iteration >= refresh) and self._refresh(iteration):
+            if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
                 refresh = max(4, (3 if self.solver.objective.features < DEAR else 6) * iteration)
             moved = self._search(self._direction(), control)
             if moved is None:

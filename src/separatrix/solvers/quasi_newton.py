@@ -4,7 +4,9 @@ r"""Preconditioned quasi-Newton descent for logistic and softmax regression.
 
 Limited-memory BFGS (Nocedal & Wright, algorithm 7.4) whose initial matrix is a model of the Hessian
 (:mod:`separatrix.solvers.curvature`). With the exact Hessian formed anew at each step and no
-memory it is Newton's method. Every evaluation is one sweep over the data.
+memory it is Newton's method; near the solution of large data a Hessian serves for several steps. Every
+evaluation is one sweep over the data. Dense data of far more features than samples are solved in the
+coordinates of the samples first (:mod:`separatrix.solvers._sample_coordinates`).
 
 Certificate. With ``λ > 0`` the residuals at (W, b), b optimal for W, are a feasible dual point, and
 Fenchel's equality makes the duality gap ``‖∇_W F‖² / 2λ``. Without a penalty there is no such

@@ -91,8 +91,9 @@ class SmoothObjective:
     def __init__(self, problem: Problem, l2: float) -> None:
         self.problem, self.l2 = problem, l2
         view = problem.view
-        in_memory = isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1
-        self.view: DataView = _KeptBlocks(view) if in_memory else view
+        self.view: DataView = view
+        if isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1:
+            self.view = _KeptBlocks(view)
         self.features, self.columns = self.view.shape[1], problem.columns
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
