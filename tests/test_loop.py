@@ -18,7 +18,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from separatrix import KernelPerceptron, Perceptron
+from separatrix import SVC, KernelPerceptron, Perceptron
+from separatrix.models import kernel_svm
 from separatrix.solvers._loop import Below, Control, NoImprovement, Step, run
 
 X, Y = load_iris(return_X_y=True)
@@ -215,3 +216,54 @@ def test_clone_and_history_are_plain():
     keys = {"iteration", "seconds", "mistakes", "margin_errors", "criterion", "norm", "training_errors"}
     assert set(model.history_[0]) == keys
     assert all(np.isfinite(h["norm"]) for h in model.history_)
+
+
+@pytest.mark.parametrize("make", ["SVC(gamma=0.5, C=1e6)", "SVR(C=1e6)"])
+def test_an_interrupt_before_the_first_step_leaves_a_usable_model(make):
+    """In a fresh process, while the first fit of all still takes in the samples."""
+    program = textwrap.dedent(
+        f"""
+        import os, signal, warnings, numpy as np
+        from separatrix import {make.partition("(")[0]}
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((3000, 20)); y = (X[:, 0] + rng.standard_normal(3000) > 0).astype(int)
+        class Samples:
+            def __array__(self, dtype=None, copy=None):
+                os.kill(os.getpid(), signal.SIGINT)
+                return X
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = {make}.fit(Samples(), y)
+        values = model.predict(X)
+        print(model.certificate_.status, caught[0].category.__name__, np.isfinite(values).all())
+        print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        """
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert found.stdout == "interrupted ConvergenceWarning True\nTrue\n"
+
+
+def test_an_interrupt_after_the_last_step_leaves_the_model_whole(monkeypatch):
+    certify = kernel_svm.certify
+
+    def late(*given, **named):
+        os.kill(os.getpid(), signal.SIGINT)
+        return certify(*given, **named)
+
+    monkeypatch.setattr(kernel_svm, "certify", late)
+    model = SVC().fit(X, Y)
+    assert model.certificate_.status == "converged"
+    assert model.score(X, Y) > 0.8
+
+
+def test_a_second_interrupt_before_the_first_step_raises():
+    class Samples:
+        def __array__(self, dtype=None, copy=None):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            return X
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        SVC().fit(Samples(), Y)
+    assert signal.getsignal(signal.SIGINT) is before

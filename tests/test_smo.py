@@ -481,7 +481,7 @@ def test_the_gradient_is_retraced_from_where_it_was_exact():
 
 @pytest.mark.parametrize("cheap", [0.0, np.inf])
 def test_a_wide_gap_asks_for_more_steps(monkeypatch, cheap):
-    """With a large C a small violation leaves a wide gap; steps of pairs or of all free variables close it."""
+    """With a large C a small violation leaves a wide gap; steps of pairs or of free variables close it."""
     monkeypatch.setattr(smo, "_CHEAP", cheap)
     samples, signs = two_classes(600, d=6, noise=0.0)
     problem = classification(signs, 1e4)

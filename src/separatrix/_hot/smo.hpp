@@ -116,7 +116,7 @@ inline void partner(const SmoState<T>& s, std::int64_t begin, std::int64_t end, 
                     Partner<T>& found) {
     using R = Register<T>;
     const T *const F = s.F + begin, *const low = s.low + begin, *const diagonal = s.diagonal + begin % s.points;
-    const T tau = LEAST_CURVATURE<T> * diag;
+    const T tau = LEAST_CURVATURE<T> * (diag < 0 ? -diag : diag);  // an indefinite kernel may have negative ones
     const std::int64_t n = end - begin;
     // Two of each, for one comparison waits for the one before.
     Values<T> square[2] = {R::all(0), R::all(0)}, curvature[2] = {R::all(1), R::all(1)};

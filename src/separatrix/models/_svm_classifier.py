@@ -25,6 +25,7 @@ from separatrix.models._validation import encode_labels, number_labels, refuse_e
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding, Members
 from separatrix.solvers._judge import own_and_rival
+from separatrix.solvers._loop import guarded
 from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
@@ -80,6 +81,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         return None
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @guarded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.solvers._loop import guarded
 from separatrix.solvers.svm import SupportMachines, one_class
 
 #: Rounding of scores, in units of their last digit, that a boundary allows for.
@@ -90,6 +91,7 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         self.max_time = max_time
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @guarded
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Fit the machine.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
+from separatrix.solvers._loop import guarded
 from separatrix.solvers.machines import Machine
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import nu_regression, regression
@@ -30,6 +31,7 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Return the dual problem."""
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @guarded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

@@ -15,6 +15,10 @@ from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 NEGATIVE = 1e-5
 #: Squared margin, relative to the kernel values, below which classes count as not separable.
 _NO_MARGIN = 1e-12
+#: Relative gap of a point that is far from the solution.
+_FAR = 0.5
+#: Relative rounding error of a double.
+_UNIT = 1.1e-16
 _STATUS = ("running", "converged", "max_iter", "unbounded")
 
 
@@ -64,7 +68,8 @@ class DualSolution:
     steps : int
         Pairs changed.
     status : str
-        "running", "converged", "max_iter", "nonconvex" or "unbounded".
+        "running", "converged", "max_iter", "nonconvex", "unbounded", or "rounding": the tolerance is out of
+        reach, since the gradient cannot be known as exactly.
     """
 
     alpha: Array
@@ -338,6 +343,18 @@ class Work:
         """Say how the problem ended."""
         indefinite = status == "converged" and self.worst_curvature < -NEGATIVE
         self.solution.status = "nonconvex" if indefinite else status
+
+    def out_of_reach(self, tol: float, patience: float) -> bool:
+        """Return whether a tolerance is less than the rounding error of E in double, however it is computed.
+
+        The error grows with the variables. After much patience (1 or more) it counts how large they may
+        become, as long as the solution is far.
+        """
+        size = _UNIT * float(np.abs(self.diag).max(initial=0.0)) * float(np.sqrt(self.alpha.size))
+        if size * float(self.alpha.max(initial=0.0)) > tol:
+            return True
+        most = float(np.where(np.isinf(self.upper), 0.0, self.upper).max(initial=0.0))
+        return patience >= 1 and size * most > tol and self.relative_gap() > _FAR
 
     def hopeless(self) -> bool:
         """Return whether variables without an upper bound grow for ever: the classes are not separable.

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import wraps
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 
 @dataclass
@@ -71,6 +72,47 @@ class Control:
         return None
 
 
+class Guard:
+    """While it is entered, a Ctrl-C before or after the run of a solver waits; a second one raises.
+
+    The next run then ends at once, with valid parameters as whenever it ends: there is a model in any case.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = False
+        self.previous: Any = None
+
+    def __enter__(self) -> Guard:
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self.previous = signal.signal(signal.SIGINT, self.on_signal)
+        return self
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Remember the first Ctrl-C."""
+        if self.waiting:
+            raise KeyboardInterrupt
+        self.waiting = True
+
+    def __exit__(self, *error: object) -> None:
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def guarded(fit: Fit) -> Fit:
+    """Return a fit that leaves a model behind if Ctrl-C comes at any time, not only while its solver runs."""
+
+    @wraps(fit)
+    def inside(*given: Any, **named: Any) -> Any:
+        with Guard():
+            return fit(*given, **named)
+
+    return cast(Fit, inside)
+
+
 class _Interruptible:
     """While it is entered, Ctrl-C sets a flag instead of raising; a second one raises.
 
@@ -84,8 +126,12 @@ class _Interruptible:
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        present = signal.getsignal(signal.SIGINT)
+        guard = getattr(present, "__self__", None)
+        if present is signal.default_int_handler or isinstance(guard, Guard):
             self.previous = signal.signal(signal.SIGINT, self._on_signal)
+        if isinstance(guard, Guard):
+            self.control.interrupted, guard.waiting = guard.waiting, False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.control.interrupted:

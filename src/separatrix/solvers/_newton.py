@@ -40,8 +40,8 @@ def wants_polish(work: Work, gap: float) -> bool:
 def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: bool = False) -> bool:
     """Take a step on the free variables of a loop that is paused; return whether there was one.
 
-    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will. E changes
-    by the rows that the loop has, or in double if it is to be exact.
+    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will.
+    E changes by the rows that the loop has, or in double if it is to be exact.
     """
     signs, upper, alpha = state.kept["signs"], state.kept["upper"], state.alpha
     free = np.flatnonzero(work.free(alpha, upper))

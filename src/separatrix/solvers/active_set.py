@@ -30,6 +30,10 @@ _START, _RAMP = 0.05, 0.01
 _HUGE = 1e8
 #: Steps per point after which the free variables take a Newton step together.
 _QUOTA = 5
+#: So many times as many are taken where rounding errors put the tolerance out of reach.
+PATIENCE = 20
+#: And so many times as many if they merely may.
+MUCH = 5
 #: How often a solution within the tolerance is polished.
 POLISHES = 4
 #: One in so many points is active in each round, as far as their kernel values can be kept.
@@ -98,6 +102,8 @@ class ActiveSet:
                 return work.finish("max_iter")
             if work.hopeless():
                 return work.finish("unbounded")
+            if self._out_of_reach(solution.steps):
+                return work.finish("rounding")
             if started:
                 yield
             started = True
@@ -113,6 +119,11 @@ class ActiveSet:
         self.polished += 1
         state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)
         return newton(work, state, whatever_it_costs=True, exact=True)
+
+    def _out_of_reach(self, steps: int) -> bool:
+        """Return whether many steps have not led to a tolerance that is less than rounding errors."""
+        patience = steps / (PATIENCE * _QUOTA * self.work.points.size)
+        return self.max_steps < 0 and patience >= 1 and self.work.out_of_reach(self.tol, patience / MUCH)
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
@@ -179,6 +190,8 @@ class ActiveSet:
                 if violation > self.scale:
                     newton(work, state)
                     break  # far from the solution other points matter more than the last digits of these
+                if self._out_of_reach(solution.steps):
+                    break
                 quota = quota if newton(work, state) else 2 * quota
                 state.loop.most_steps = int(min(before + limit, state.loop.steps + quota))
             if state.status == "running":

@@ -13,7 +13,7 @@ from separatrix.data.view import Array
 from separatrix.solvers._dual import DualProblem, DualSolution
 
 #: Names of the states of a problem, by number; −1 is a problem that no solver has looked at.
-STATUS = ("running", "converged", "max_iter", "unbounded", "nonconvex")
+STATUS = ("running", "converged", "max_iter", "unbounded", "nonconvex", "rounding")
 
 
 class DualProblems(Sequence[DualProblem]):

@@ -206,7 +206,11 @@ class KernelMatrix:
             if self.precomputed:
                 diag[rows] = np.asarray(self._take(rows))[np.arange(rows.size), rows]
             else:
-                diag[rows] = self.kernel.diag(self._take(rows))
+                some = self._take(rows)
+                diag[rows] = self.kernel.diag(some)
+                if self.native is not None and some.dtype == np.float32 and np.isfinite(diag[rows]).all():
+                    # Squares of small values leave the range of single precision before the values do.
+                    diag[rows] = self.kernel.diag(some.astype(np.float64))
         if not np.isfinite(diag).all():
             raise ValueError(self._not_finite(int(np.flatnonzero(~np.isfinite(diag))[0])))
         return diag

@@ -22,7 +22,7 @@ from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, wants_polish
-from separatrix.solvers.active_set import POLISHES, ActiveSet
+from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
@@ -31,6 +31,8 @@ _SLICE = 0.05
 _TINY = 1000
 #: Samples up to which kernel rows are kept in double precision: they cost nothing then.
 _DOUBLE = 512
+#: Largest kernel value in single precision, and the inverse of the least distance.
+_LARGEST = 1e30
 #: Steps per point after which the free variables take a Newton step together.
 _QUOTA, _LEAST_QUOTA = 5, 5000
 #: Steps times variables up to which more steps cost less than a Newton step.
@@ -203,6 +205,11 @@ class SequentialMinimal:
 
         Steps are counted, not seconds, so that every run takes the same way.
         """
+        patience = state.loop.steps / (PATIENCE * _quota(work))
+        if patience >= 1 and work.out_of_reach(self.tol, patience / MUCH):
+            self._read(work, state)
+            work.finish("rounding")
+            return True
         moved = newton(work, state)
         state.loop.most_steps = state.loop.steps + _quota(work)
         ended = self._read(work, state)
@@ -278,9 +285,9 @@ class SequentialMinimal:
 
     def _status(self) -> str:
         found = {s.status for s in self.solutions}
-        for status in ("unbounded", "max_iter", "nonconvex"):
+        for status in ("unbounded", "max_iter", "rounding", "nonconvex"):
             if status in found:
-                return status
+                return "max_iter" if status == "rounding" else status
         return "converged"
 
     def _step(self) -> Step:
@@ -329,4 +336,5 @@ def choose_precision(matrix: KernelMatrix) -> Precision:
     diag = matrix.diag[some]
     squares = diag[:, None] + diag[None, :] - 2 * np.asarray(matrix.block(some, some), dtype=np.float64)
     typical = float(np.quantile(squares[np.triu_indices(some.size, 1)], 0.1))
-    return "float32" if matrix.error("float32") <= 1e-4 * typical else "float64"
+    inside = float(np.abs(matrix.diag).max()) <= _LARGEST and typical >= 1 / _LARGEST
+    return "float32" if inside and matrix.error("float32") <= 1e-4 * typical else "float64"

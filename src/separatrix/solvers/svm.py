@@ -38,6 +38,8 @@ _ROUNDS, _TIGHTER = 8, 0.1
 _CLOSE = 1e-4
 #: Steps that a tighter tolerance may cost, in units of those before.
 _MORE = 10
+#: Steps of a small problem from which on it is hard, in the same units.
+_HARD = 100
 #: Statuses of problems that may go on: up to the last of these.
 _RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
@@ -161,7 +163,9 @@ class SupportMachines:
         if SmallProblems.suits(matrix, self.problems):
             # To go on costs next to nothing, and makes the gap small as well.
             close = min(self.aim, _CLOSE * tol)
-            self._solver = SmallProblems(matrix, self.problems, tol=close, max_steps=self._most)
+            # Those that are hard are left to a solver that takes other steps, too.
+            few = min(self._most, _HARD * (1000 + 10 * longest))
+            self._solver = SmallProblems(matrix, self.problems, tol=close, max_steps=few)
             self.solutions = self._solver.solutions
         else:
             self._solver = SequentialMinimal(matrix, self.problems, tol=self.aim, gap=gap, max_steps=most)
@@ -263,8 +267,9 @@ class SupportMachines:
     def _status(self) -> str:
         found = self.solutions
         missed = {STATUS[max(0, code)] for code in found.status[~(found.violation <= self.tol)].tolist()}
-        for status, name in (("unbounded", "inseparable"), ("max_iter", "max_iter"), ("running", "max_iter")):
-            if status in missed:
-                return name
+        if "unbounded" in missed:
+            return "inseparable"
+        if missed & {"max_iter", "running", "rounding"}:
+            return "max_iter"
         nonconvex = (found.status == STATUS.index("nonconvex")).any()
         return "nonconvex" if nonconvex else "converged"

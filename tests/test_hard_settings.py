@@ -1,0 +1,100 @@
+"""Settings in which machines are hard to train: each fit ends by a rule, and its certificate is true."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from separatrix.data.memory import view_of
+from separatrix.kernels import Linear, Sigmoid
+from separatrix.models.svc import SVC
+from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.smo import choose_precision
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((800, 4))
+Y = np.where(X[:, 0] + 0.5 * RANDOM.standard_normal(800) > 0, 1, -1)
+NOISE = RANDOM.integers(0, 2, 800)
+
+
+def fit(samples, labels, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return SVC(**settings).fit(samples, labels)
+
+
+def violation(model, K, labels, C):
+    """The KKT violation of a machine of two classes, from its dual coefficients."""
+    beta = np.zeros(len(labels))
+    beta[model.support_] = np.asarray(model.dual_coef_).ravel()
+    s, a = np.where(labels == model.classes_[1], 1.0, -1.0), np.abs(beta)
+    E = K @ beta - s
+    up, low = np.where(s > 0, a < C, a > 0), np.where(s > 0, a > 0, a < C)
+    return max(0.0, E[low].max() - E[up].min())
+
+
+@pytest.mark.parametrize(
+    ("samples", "labels", "settings"),
+    [
+        (X[:200] * 1e30, NOISE[:200], {"kernel": "linear"}),
+        (X * 1e20, NOISE, {"kernel": "linear"}),
+        (X * 1e150, NOISE, {"kernel": "linear"}),
+        (X * 1e6, Y, {"kernel": "linear"}),
+        (np.column_stack([X, 1e12 * RANDOM.standard_normal(800)]), Y, {"kernel": "linear"}),
+        (X * 10, Y, {"kernel": "poly", "degree": 10, "gamma": 1.0}),
+    ],
+)
+def test_a_tolerance_below_rounding_errors_ends_the_fit(samples, labels, settings):
+    model = fit(samples, labels, **settings)
+    found = model.certificate_
+    assert found.status == "max_iter"
+    assert found.kkt_violation > model.tol
+    assert found.iterations < 1_000_000
+    if settings["kernel"] == "linear":
+        assert "standardise" in found.message
+
+
+def test_wide_features_that_separate_converge():
+    model = fit(X[:40] * 1e30, Y[:40], kernel="linear", C=1e-50)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.kkt_violation <= model.tol
+
+
+@pytest.mark.parametrize("factor", [1e-40, 1e-25, 1e15])
+def test_values_that_single_precision_cannot_hold(factor):
+    """Single precision would make kernel values 0 or infinite, and any point optimal."""
+    samples = (X * factor).astype(np.float32)
+    matrix = KernelMatrix(Linear(), view_of(samples), cache_bytes=1e8)
+    double = samples.astype(np.float64)
+    np.testing.assert_allclose(matrix.diag, (double**2).sum(axis=1), rtol=1e-12)
+    C = 1e-2 / factor**2
+    model = fit(samples, Y, kernel="linear", C=C, max_iter=20_000)
+    found = model.certificate_
+    assert found.status in ("converged", "max_iter")
+    truth = violation(model, double @ double.T, Y, C)
+    np.testing.assert_allclose(found.kkt_violation, truth, atol=1e-3 + 1e-2 * truth)
+
+
+def test_precision_by_the_size_of_kernel_values():
+    for factor, precision in ((1.0, "float32"), (1e16, "float64"), (1e-16, "float64")):
+        matrix = KernelMatrix(Linear(), view_of(X * factor), cache_bytes=1e8)
+        assert choose_precision(matrix) == precision
+
+
+def test_an_indefinite_kernel_with_negative_diagonal_ends_at_a_local_optimum():
+    model = fit(X, Y, kernel="sigmoid", gamma=2.0, coef0=-3.0)
+    K = np.asarray(Sigmoid(gamma=2.0, coef0=-3.0)(X))
+    assert (np.diagonal(K) < 0).any()
+    assert model.certificate_.status == "nonconvex"
+    assert model.certificate_.kkt_violation <= model.tol
+    assert violation(model, K, Y, 1.0) <= 2 * model.tol
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_duplicated_points_of_opposite_labels(kernel):
+    model = fit(np.concatenate([X, X]), np.repeat([1, -1], 800), C=1e8, kernel=kernel)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.relative_gap <= 1e-2
