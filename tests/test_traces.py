@@ -371,3 +371,15 @@ def test_films_need_ffmpeg(tmp_path, monkeypatch):
     from separatrix.plot._animate import find_ffmpeg
 
     assert find_ffmpeg() == "/opt/bin/ffmpeg-of-the-package"
+
+
+def test_long_class_names_are_whole_in_a_film(tmp_path):
+    """The right edge of a frame is empty: the legend ends before it."""
+    from PIL import Image
+
+    X = np.array([[0.0, 0.0], [1.0, 0.5], [3.0, 3.0], [4.0, 3.5]])
+    y = ["Iris setosa (bristle-pointed)"] * 2 + ["Iris versicolor (harlequin blueflag)"] * 2
+    film = plot.animate(trace(LogisticRegression(), X, y), tmp_path / "a.gif", max_frames=2)
+    with Image.open(film) as frames:
+        frame = np.asarray(frames.convert("L"))
+    assert frame[:, -3:].min() > 250

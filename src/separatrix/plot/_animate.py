@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _KINDS = (".gif", ".html", ".mp4")
 _RESOLUTION = 120
+_DPI = 100
 _TITLE_WIDTH = 92
 _TITLE_LINES = 3
 # Of the frames in a page; matplotlib leaves out what comes after its limit.
@@ -81,7 +82,7 @@ def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
     # A picture that ends half-way must not take the place of an older whole one.
     unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
     try:
-        with writer.saving(scene.figure, str(unfinished), dpi=100):
+        with writer.saving(scene.figure, str(unfinished), dpi=_DPI):
             for at, step in picked():
                 scene.show(step, at)
                 writer.grab_frame()
@@ -168,6 +169,7 @@ class _Scene:
         self.u, self.v = grid_lines(self.flat, _RESOLUTION)
         self.coordinates = np.stack(np.meshgrid(self.u, self.v), axis=-1).reshape(-1, 2)
         self.figure = new_figure(6.6, 5.0)
+        self.figure.set_dpi(_DPI)  # of the film, for which the places are fixed: texts are wider at few dots
         self.moving: list[Any] = []
         self.lower: Axes | None = None
 
