@@ -19,6 +19,8 @@ namespace {
 class SmallSmo {
     // Of a pivot, relative to the diagonal, below which a column depends on those before.
     static constexpr double DEPENDENT = 1e-11;
+    // Of a sum of one product, relative to the diagonal: what is left of a pivot below it is none.
+    static constexpr double ROUNDING = 1e-15;
     // Bounds that one move of the free variables may meet.
     static constexpr int BOUNCES = 12;
     // Steps of pairs, about, that come between two looks at the clock.
@@ -97,10 +99,17 @@ private:
         // Problems on the same samples (one against all others) follow each other.
         const bool known = !sorts && variables == count &&
                            std::memcmp(p.rows + begin, p.rows + before, sizeof(*p.rows) * static_cast<std::size_t>(count)) == 0;
+        // Neighbouring samples are read where they are.
+        const std::int64_t first = p.rows[order[0]];
+        bool neighbours = true;
+        for (std::int64_t q = 1; q < s.points && neighbours; ++q) neighbours = p.rows[order[q]] == first + q;
         for (std::int64_t q = 0; q < s.points && !known; ++q) {
-            double* to = s.rows[q] = block.data + q * s.points;
             const double* from = p.values + p.rows[order[q]] * p.stride;
-            for (std::int64_t c = 0; c < s.points; ++c) to[c] = from[p.rows[order[c]]];
+            double* to = block.data + q * s.points;
+            if (neighbours) to = const_cast<double*>(from) + first;
+            else
+                for (std::int64_t c = 0; c < s.points; ++c) to[c] = from[p.rows[order[c]]];
+            s.rows[q] = to;
             diag[q] = to[q];
         }
         const bool fresh = p.status[k] < 0;
@@ -186,6 +195,22 @@ private:
     double room(std::int64_t v, double way) const { return (way > 0) == (signs[v] > 0) ? upper[v] - alpha[v] : alpha[v]; }
     static double magnitude(double x) { return x < 0 ? -x : x; }
 
+    // a'b in the lanes of two registers: one sum after the other would wait for each product.
+    static double dot(const double* a, const double* b, std::int64_t count) {
+        using R = Register<double>;
+        auto even = R::all(0), odd = R::all(0);
+        std::int64_t i = 0;
+        for (; i + 2 * R::COUNT <= count; i += 2 * R::COUNT) {
+            even += R::load(a + i) * R::load(b + i);
+            odd += R::load(a + i + R::COUNT) * R::load(b + i + R::COUNT);
+        }
+        even += odd;
+        double sum = 0;
+        for (int l = 0; l < R::COUNT; ++l) sum += even[l];
+        for (; i < count; ++i) sum += a[i] * b[i];
+        return sum;
+    }
+
     // solved[0 … count − 1] ← d with K d = Σ_g b_g 1_g − E, 1_g'd = 0, and returns `count`; if the column of the
     // i-th free variable depends on those before, the combination that vanishes, and returns i; 0 if there is neither.
     std::int64_t direction(std::int64_t count) {
@@ -201,15 +226,12 @@ private:
             const double size = L[i];
             for (std::int64_t j = 0; j < i; ++j) {
                 const double* other = factor.data + j * count;
-                double sum = L[j];
-                for (std::int64_t l = 0; l < j; ++l) sum -= L[l] * other[l];
-                L[j] = sum * scale[j];
+                L[j] = (L[j] - dot(L, other, j)) * scale[j];
             }
-            double pivot = size;
-            for (std::int64_t l = 0; l < i; ++l) pivot -= L[l] * L[l];
+            const double pivot = size - dot(L, L, i);
             if (pivot < -DEPENDENT * size * static_cast<double>(count)) return 0;  // an indefinite kernel
             if (!(pivot > DEPENDENT * size)) {
-                curvature = pivot;
+                curvature = pivot > ROUNDING * static_cast<double>(count) * size ? pivot : 0.0;
                 return dependent(i, count);
             }
             scale[i] = 1 / __builtin_sqrt(pivot);
@@ -275,9 +297,7 @@ private:
     void back_substitute(double* x, std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) {
             const double* L = factor.data + i * count;
-            double sum = x[i];
-            for (std::int64_t l = 0; l < i; ++l) sum -= L[l] * x[l];
-            x[i] = sum * scale[i];
+            x[i] = (x[i] - dot(L, x, i)) * scale[i];
         }
         for (std::int64_t i = count - 1; i >= 0; --i) {
             const double* L = factor.data + i * count;

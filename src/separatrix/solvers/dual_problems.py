@@ -103,12 +103,12 @@ class DualProblems(Sequence[DualProblem]):
     @cached_property
     def sizes(self) -> Array:
         """Numbers of variables."""
-        return np.diff(self.offsets)
+        return np.asarray(self.offsets[1:] - self.offsets[:-1])
 
     @cached_property
     def longest(self) -> int:
         """Number of variables of the largest problem."""
-        return int(self.sizes.max(initial=0))
+        return max(self.sizes.tolist(), default=0) if len(self) < 64 else int(self.sizes.max())
 
     @cached_property
     def copies(self) -> int:

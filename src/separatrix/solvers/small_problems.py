@@ -17,8 +17,9 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
 
-#: Most samples of which one kernel matrix is made: for one problem, for several; most samples of a problem.
-_ALONE, _SHARED, _LARGEST = 200, 3000, 300
+#: Most samples of which one kernel matrix is made for several problems; most samples of a problem, and of a
+#: regression, which leaves more variables free.
+_SHARED, _LARGEST, _REGRESSION = 3000, 500, 200
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05
 #: Variables of all problems together below which threads cost more than they gain.
@@ -50,10 +51,10 @@ class SmallProblems:
     @staticmethod
     def suits(matrix: KernelMatrix, problems: DualProblems) -> bool:
         """Return whether problems are small enough to be solved in this way."""
-        n = matrix.shape[0]
+        n, most = matrix.shape[0], _LARGEST if problems.copies == 1 else _REGRESSION
         return (
-            n <= (_ALONE if len(problems) == 1 else _SHARED)
-            and problems.longest // problems.copies <= _LARGEST
+            n <= (most if len(problems) == 1 else _SHARED)
+            and problems.longest // problems.copies <= most
             and 8 * n * n <= max(matrix.cache_bytes / 2, 1 << 21)
             and bool(problems.upper.max() < np.inf)
         )
