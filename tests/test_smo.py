@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -403,6 +404,51 @@ def test_stopped_at_any_time(name, max_iter, monkeypatch):
         solver, _ = solve(RBF(0.5), X, PROBLEMS[name], direct=direct, active=24, max_iter=max_iter)
         solution = solver.solutions[0]
         check(RBF(0.5), X, PROBLEMS[name], solution, 1e-8, status=solution.status)
+
+
+@pytest.mark.parametrize("direct", [20, 6000])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.8])
+def test_one_variable_per_sample_of_a_regression(epsilon, direct, monkeypatch):
+    """``β = a − a*`` instead of both: the same optimum, where weights differ, too."""
+    problem = regression(Y, 1.0, epsilon)
+    problem = replace(problem, upper=np.tile(WEIGHTS, 2))
+    one, _ = solve(RBF(0.5), X, problem, direct=direct, active=24)
+    alpha = one.solutions[0].alpha.reshape(2, -1)
+    assert (alpha.min(axis=0) == 0).all()
+    assert work_of(X, problem).alpha.size == Y.size
+    monkeypatch.setattr(Work, "_mirrored", lambda self: False)
+    two, _ = solve(RBF(0.5), X, problem, direct=direct, active=24)
+    assert work_of(X, problem).alpha.size == 2 * Y.size
+    found = [check(RBF(0.5), X, problem, solver.solutions[0], 1e-8) for solver in (one, two)]
+    assert_allclose(found[0], found[1], rtol=1e-7)
+
+
+def test_only_mirror_images_become_one_variable():
+    """Bounds that differ between the two variables of a sample, or a negative price, need both."""
+    problem = regression(Y, 1.0)
+    wider = replace(problem, upper=np.repeat([1.0, 2.0], Y.size))
+    negative = regression(Y, 1.0, -0.1)
+    for other in (wider, negative):
+        assert work_of(X, other).price is None
+        solver, _ = solve(RBF(0.5), X, other, tol=1e-6)
+        found = check(RBF(0.5), X, other, solver.solutions[0], 1e-6)
+        assert_allclose(found, by_quadratic_programming(RBF(0.5), X, other), rtol=1e-5)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_all_points_become_active_where_most_are_free(tol, monkeypatch):
+    problem, sizes, renew = regression(Y, 1000.0, 0.01), [], ActiveSet._renew
+
+    def spy(self, points, score):
+        sizes.append(points.size)
+        renew(self, points, score)
+
+    monkeypatch.setattr(ActiveSet, "_renew", spy)
+    for precision in ("float32", "float64"):
+        solver, _ = solve(RBF(2.0), X, problem, tol=tol, direct=20, active=24, precision=precision)
+        check(RBF(2.0), X, problem, solver.solutions[0], tol)
+    assert sizes[0] < X.shape[0]
+    assert X.shape[0] in sizes
 
 
 def test_warm_start():

@@ -109,7 +109,7 @@ class Work:
         if self._mirrored():
             self.price = 0.5 * (self.linear[:half] - self.linear[half:])
             self.copies, self.signs, self.upper = 1, self.signs[:half], self.upper[:half]
-            self.alpha, self.E = self.folded(self.alpha), self.E[:half] - self.price
+            self.alpha, self.E = self.alpha[:half] - self.alpha[half:], self.E[:half] - self.price
             self.linear = self.linear[:half] - self.price
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
@@ -129,19 +129,15 @@ class Work:
             and bool((p[:half] >= p[half:]).all())
         )
 
-    def folded(self, alpha: Array) -> Array:
-        """Return ``a − a*`` of variables that come twice."""
-        return np.asarray(alpha[: self.points.size] - alpha[self.points.size :])
-
     def _unfolded(self, alpha: Array, E: Array) -> tuple[Array, Array, Array, Array]:
         """Return a, E, s and u of the problem's own variables, in the order of the loop."""
         if self.price is None:
             return alpha, E, self.signs, self.upper
         both = np.concatenate([np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)])
         signs = np.repeat([1.0, -1.0], alpha.size)
-        return both, np.concatenate(self.priced(E)), signs, np.tile(self.upper, 2)
+        return both, np.concatenate(self._priced(E)), signs, np.tile(self.upper, 2)
 
-    def priced(self, E: Array) -> tuple[Array, Array]:
+    def _priced(self, E: Array) -> tuple[Array, Array]:
         """Return E of points that deviate upwards and downwards, with the price."""
         assert self.price is not None
         return E + self.price, E - self.price
@@ -245,7 +241,7 @@ class Work:
             above = np.where(np.where(self.signs > 0, a < u, a > 0), self.E, np.inf)
             below = np.where(np.where(self.signs > 0, a > 0, a < u), self.E, -np.inf)
         else:
-            more, less = self.priced(self.E)
+            more, less = self._priced(self.E)
             above = np.where(a < u, np.where(a < 0, less, more), np.inf)
             below = np.where(a > -u, np.where(a > 0, more, less), -np.inf)
         score = np.full(self.E.shape, -np.inf)

@@ -28,6 +28,8 @@ _NEARBY = 0.5
 _START, _RAMP = 0.05, 0.01
 #: Size of a variable, in units of p over k, at which the rounds look whether the problem has a solution.
 _HUGE = 1e8
+#: Part of the active points from which on fewer of them are worth a new block.
+_FEWER = 0.7
 #: Steps per point after which the free variables take a Newton step together.
 _QUOTA = 5
 #: So many times as many are taken where rounding errors put the tolerance out of reach.
@@ -79,6 +81,8 @@ class ActiveSet:
         self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
         #: What variables without an upper bound are measured in.
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
+        #: About how far steps have led E from what it stands for.
+        self.drift = 0.0
         self.polished = 0
         self.values: Array | None = None
         self.state: State | None = None
@@ -109,6 +113,11 @@ class ActiveSet:
             started = True
             if not self._stays(score, violation):
                 self._renew(self._choose(score, violation), score)
+            elif work.price is not None and self.state is not None:
+                # Steps on a block that fits the caches are faster than those on one that does not.
+                points = self._choose(score, violation)
+                if points.size < _FEWER * self.state.alpha.size:
+                    self._renew(points, score)
             yield from self._solve(violation, seconds)
 
     def _polish(self) -> bool:
@@ -127,7 +136,9 @@ class ActiveSet:
 
     def _doubt(self) -> float:
         """Return the rounding error of E if it could still be made smaller, else 0."""
-        return self.work.error("float32") if self.outer == "float32" else 0.0
+        if self.outer != "float32":
+            return 0.0
+        return self.work.error("float32") + self.drift
 
     def _refine(self) -> bool:
         """Compute E in double from now on, if its rounding error is not small beside the tolerance."""
@@ -176,7 +187,8 @@ class ActiveSet:
         assert state.points is not None
         points, before, entries = state.points, state.loop.steps, state.loop.entries
         # Near the solution the active points are the right ones: what they need is done in one round.
-        share = _SHARE if violation > _NEARBY * self.scale else 0.0
+        # Of a regression many others are as near, and the next round looks at them.
+        share = _SHARE if violation > _NEARBY * self.scale or work.price is not None else 0.0
         state.loop.tol = max(self.tol * 0.5, min(violation, self.scale) * share)
         steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
         quota = _QUOTA * points.size
@@ -198,6 +210,11 @@ class ActiveSet:
                 yield
         work.matrix.entries += state.loop.entries - entries
         work.worst_curvature = min(work.worst_curvature, state.loop.worst_curvature)
+        if work.price is not None and points.size == work.points.size and self.outer == "float32":
+            # All points were active: their E is known, but for what steps have added to its rounding.
+            work.alpha[:], work.E[:] = state.alpha, state.E
+            self.drift = max(self.drift, state.drift())
+            return
         change = work.weights(state.alpha, state.variables) - work.weights(
             work.alpha[state.variables], state.variables
         )
@@ -229,6 +246,10 @@ class ActiveSet:
             count = min(count, max(near, free + self.least // 8))
         if not self.work.alpha.any():
             return self._sample(count)
+        if self.work.price is not None and self._keeps_all():
+            # Where most points are free, or most of a first part, the others will be.
+            if 2 * count > score.size or (self.state is not None and 2 * free > self.state.alpha.size):
+                return np.arange(score.size)
         worst = np.argsort(-score, kind="stable")[:count]
         violators = np.flatnonzero(score > 0)
         if violators.size > count:
@@ -275,10 +296,16 @@ class ActiveSet:
         size = np.dtype(self.precision).itemsize
         return int(min(_SAMPLE, np.sqrt(self.work.matrix.cache_bytes / 2 / size)))
 
+    def _keeps_all(self) -> bool:
+        """Return whether kernel values between all points may be kept."""
+        matrix, size = self.work.matrix, np.dtype(self.precision).itemsize
+        return matrix.native is not None and bool(self.work.points.size**2 * size <= matrix.cache_bytes / 2)
+
     def _wants_start(self) -> bool:
         work = self.work
         return (
             self.max_steps < 0
+            and work.price is None  # residuals are near the tube either way: no sample tells the side of most
             and not self._is_warm()
             and work.points.size >= 2 * self.least
             and self._most() >= self.least
@@ -327,16 +354,12 @@ class ActiveSet:
         score = yield from self._product(points, weights, self.precision)
         if from_zero:
             # Feasible for all samples already, should time be up while the better start is made.
-            bound = work.upper[variables]
-            work.alpha[variables] = np.clip(state.alpha / factor, -bound, bound)
+            work.alpha[variables] = np.minimum(state.alpha / factor, work.upper[variables])
             work.E[:] = linear + score / factor
             work.read(work.alpha, work.E, work.scores()[1])
         score += linear
         alpha = np.empty_like(work.alpha)
-        if work.price is not None:
-            s, E, u = np.repeat([1.0, -1.0], n), np.concatenate(work.priced(score)), np.tile(work.upper, 2)
-            alpha[:] = work.folded(at_bounds(s, E, u, dot(work.signs, work.alpha), _RAMP * self.scale))
-        for group in work.groups() if work.price is None else ():
+        for group in work.groups():
             s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
             alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
         moved = yield from self._product(np.arange(n), work.weights(alpha), self.precision)
