@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from separatrix import _hot
-from separatrix.data.memory import DenseView
+from separatrix import (
+    LeastSquaresClassifier,
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+    RidgeClassifier,
+    _hot,
+)
+from separatrix.data.memory import DenseView, view_of
 from separatrix.data.products import add_products, symmetric
 from separatrix.data.threads import at_most
+from separatrix.solvers.moments import class_moments
 
 
 @pytest.fixture(params=_hot.instruction_sets())
@@ -119,6 +127,55 @@ def test_gram_of_a_view_is_the_same_for_any_number_of_threads(d):
     assert_array_equal(found[0], found[2])
     Z = (X - shift) * np.sqrt(weights)[:, None]
     assert_allclose(found[0], Z.T @ Z, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_column_sums(weighted):
+    random = np.random.default_rng(2)
+    X = random.normal(size=(300, 7)) * (random.random((300, 7)) < 0.5)
+    s = random.uniform(0, 2, 300) if weighted else None
+    expected = (np.ones(300) if s is None else s) @ X
+    for samples in (X, sparse.csr_array(X), np.asfortranarray(X.astype(np.float32))):
+        assert_allclose(view_of(samples).column_sums(s), expected, rtol=1e-5, atol=1e-5)
+    assert_allclose(view_of(X).column_sums(s), expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RidgeClassifier(),
+        RidgeClassifier(solver="sparse_cg"),
+        RidgeClassifier(solver="svd"),
+        LeastSquaresClassifier(),
+        LinearDiscriminantAnalysis(),
+        QuadraticDiscriminantAnalysis(),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{getattr(model, 'solver', '')}",
+)
+@pytest.mark.parametrize(
+    ("value", "weight"),
+    [(np.nan, None), (np.inf, None), (-np.inf, None), (1e200, None), (np.nan, 0.0), (np.inf, 0.0)],
+)
+def test_values_that_sums_cannot_hold_are_named(model, value, weight):
+    """The sums tell that something is wrong, in whatever block it is; the message tells where."""
+    random = np.random.default_rng(4)
+    X, y = random.normal(size=(30_000, 24)), random.integers(0, 3, 30_000)
+    X[27_123, 7] = value
+    s = None if weight is None else np.where(np.arange(30_000) == 27_123, weight, 1.0)
+    with pytest.raises(ValueError, match=r"Input X contains .*row 27123, column 7"):
+        model.fit(X, y, sample_weight=s)
+
+
+@pytest.mark.parametrize("kind", ["shared", "full"])
+def test_means_are_not_taken_relative_to_a_sample_that_does_not_count(kind):
+    random = np.random.default_rng(5)
+    X, y = random.normal(size=(500, 5)), random.integers(0, 2, 500)
+    X[y.argmin()] = 1e15
+    s = np.where(np.arange(500) == y.argmin(), 0.0, 1.0)
+    found = class_moments(DenseView(X), y, 2, s, kind=kind)
+    expected = class_moments(DenseView(X[s > 0]), y[s > 0], 2, kind=kind)
+    assert_allclose(found.scatter, expected.scatter, rtol=1e-12, atol=1e-10)
+    assert_allclose(found.mean, expected.mean, rtol=1e-13, atol=1e-13)
 
 
 def test_wide_rows_come_in_longer_blocks():

@@ -162,6 +162,19 @@ class DataView(ABC):
         size = self.shape[1] * R.shape[1] * 8
         return np.asarray(self.map_sum(lambda rows, block: _dense(block.T @ R[rows]), size))
 
+    def column_sums(self, weights: Array | None = None) -> Array:
+        """Return ``Σ_i s_i x_i`` in double precision, of shape (features,); weights of one if not given."""
+
+        def add(total: Array, rows: slice, block: Any) -> Array:
+            s = None if weights is None else weights[rows]
+            if hasattr(block, "tocsr"):
+                total += block.T @ (np.ones(block.shape[0]) if s is None else s)
+            else:
+                add_products(block, None, total, weights=s)
+            return total
+
+        return self.fold(lambda: np.zeros(self.shape[1]), add, 8 * self.shape[1])
+
     def gram(self, weights: Array | None = None, shift: Array | None = None) -> Array:
         """Return ``(X − m)ᵀ diag(weights) (X − m)`` in double precision.
 

@@ -1,10 +1,11 @@
 r"""Least squares by conjugate gradients, for many samples and many features.
 
 Solves ``H_c w_c = r_c`` with ``H_c = S + α_c I`` (see :mod:`separatrix.solvers.regression`) without
-forming ``S``: each iteration needs ``S P = Xᵀ s (X P − 1 μᵀP)`` for all columns at once, one pass over
-the data, which stay as sparse as they are. Every column has its own step lengths (Hestenes and
-Stiefel, 1952). With a penalty the diagonal of ``H`` preconditions. Without one it must not: started from
-zero, plain conjugate gradients stay in the row space of the data and end at the shortest solution.
+forming ``S``, unless the features are few: each iteration needs ``S P = Xᵀ s (X P − 1 μᵀP)`` for all
+columns at once, one pass over the data, which stay as sparse as they are. Every column has its own step
+lengths (Hestenes and Stiefel, 1952). With a penalty the diagonal of ``H`` preconditions. Without one it
+must not: started from zero, plain conjugate gradients stay in the row space of the data and end at the
+shortest solution.
 
 float32 data are multiplied in float32. Where the residual of an iteration, which is updated rather
 than computed, says that all is done, the true one is computed in double precision; if it disagrees the
@@ -27,6 +28,9 @@ from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Re
 #: A residual this much smaller (squared) than the stop rule's share of the first one is small enough,
 #: though a bound that divides by a tiny penalty may not show it.
 _RESIDUAL = 1e4
+#: Features up to which ``S`` of dense data is formed: it costs no more than a few iterations without it.
+_FEW = 512
+_TINY = float(np.finfo(np.float64).tiny)
 #: Part of a (squared) residual down to which its updates can be trusted.
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
 
@@ -44,16 +48,22 @@ class _Group:
         self.done = False
 
     def advance(self, HP: Array, inverse: Array) -> None:
-        curvature = np.einsum("ij,ij->j", self.P, HP)
-        length = np.divide(self.rz, curvature, out=np.zeros_like(self.rz), where=curvature > 0)
+        length = _ratio(self.rz, (self.P * HP).sum(axis=0))
         self.step += length * self.P
         self.R -= length * HP
         Z = inverse * self.R
-        rz = np.einsum("ij,ij->j", self.R, Z)
-        turn = np.divide(rz, self.rz, out=np.zeros_like(rz), where=self.rz > 0)
+        rz = (self.R * Z).sum(axis=0)
+        turn = _ratio(rz, self.rz)
         self.P *= turn
         self.P += Z
         self.rz = rz
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """Return the quotients, 0 where the divisor is not positive."""
+    if below.min() > 0:
+        return np.asarray(above / below)
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
 class ConjugateGradient(LeastSquaresSolver):
@@ -72,17 +82,23 @@ class ConjugateGradient(LeastSquaresSolver):
         """Yield after each iteration on all columns."""
         p = self.problem
         n, d = p.view.shape
-        moments = class_moments(p.view, np.zeros(n, dtype=np.int8), 1, p.weights, kind="diagonal")
+        formed = d <= _FEW and not p.view.sparse
+        kind = "shared" if formed else "diagonal"
+        moments = class_moments(p.view, np.zeros(n, dtype=np.int8), 1, p.weights, kind=kind)
+        self._scatter = moments.scatter if formed else None
+        square = np.einsum("ii->i", moments.scatter).copy() if formed else moments.scatter[0]
         if p.fit_intercept:
-            self.mean, square = moments.mean[0], moments.scatter[0]
+            self.mean = moments.mean[0]
         else:
-            square = moments.scatter[0] + p.total * np.square(moments.mean[0])
+            square += p.total * np.square(moments.mean[0])
+            if self._scatter is not None:
+                self._scatter += p.total * np.outer(moments.mean[0], moments.mean[0])
         length = np.sqrt(p.total) * np.abs(self.mean)
         self.shift = bool(np.any(length > 100 * np.sqrt(square)))
         inverse = np.ones((d, p.columns))
         penalised = p.alpha > 0
         inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])
-        dtype, last = p.view.dtype, np.inf
+        dtype, last = np.dtype(np.float64) if formed else p.view.dtype, np.inf
         judged = self._judge()
         self._first = np.square(judged.gradient).sum(axis=0)
         while True:
@@ -131,6 +147,8 @@ class ConjugateGradient(LeastSquaresSolver):
     def _curve(self, group: _Group, dtype: Any) -> Array:
         """Return ``H P``."""
         p = self.problem
+        if self._scatter is not None:
+            return np.asarray(self._scatter @ group.P + p.alpha[group.columns] * group.P)
         P = np.ascontiguousarray(group.P, dtype=dtype)
         along = (self.mean @ group.P).astype(dtype)
 
@@ -159,12 +177,12 @@ class ConjugateGradient(LeastSquaresSolver):
         """Return the gap that the residuals prove, or their size, as a share of what there was."""
         p = self.problem
         squares = np.square(R).sum(axis=0)
-        first = max(float(self._first[columns].sum()), np.finfo(np.float64).tiny)
+        first = max(float(self._first[columns].sum()), _TINY)
         small = float(squares.sum()) / first
         alpha = p.alpha[columns]
-        if not np.all(alpha > 0):
+        if not alpha.min() > 0:
             return small
-        null = max(float(p.null[columns].sum()), np.finfo(np.float64).tiny)
+        null = max(float(p.null[columns].sum()), _TINY)
         return min(float((squares / alpha).sum()) / null, small * _RESIDUAL)
 
     def _bound(self, judged: Any) -> None:

@@ -239,7 +239,8 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
     share = np.divide(1.0, weight, out=np.zeros(n_classes), where=weight > 0)[:, None]
     # Relative to one of its samples: the mean of a class loses no digits, and that of equal values is theirs.
     first = np.zeros(n_classes, dtype=np.intp)
-    first[classes[::-1]] = np.arange(classes.shape[0] - 1, -1, -1)
+    counted = np.arange(classes.shape[0]) if weights is None else np.flatnonzero(weights)
+    first[classes[counted[::-1]]] = counted[::-1]
     near = block[first].astype(np.float64, copy=False)
     add_products(block, None, mean, classes=None if one else classes, weights=weights, origin=near)
     if not np.all(np.isfinite(mean)):

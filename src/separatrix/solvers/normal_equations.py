@@ -208,8 +208,7 @@ class Dual(_Direct):
         self._only: Any = None
         self.shift = p.fit_intercept
         if p.fit_intercept:
-            s = np.ones(n) if p.weights is None else p.weights
-            self.mean = np.asarray(p.view.transposed(s[:, None])[:, 0] / p.total, dtype=np.float64)
+            self.mean = p.view.column_sums(p.weights) / p.total
         K = self._gram()
         u = self.root / np.linalg.norm(self.root)
         if p.fit_intercept:
