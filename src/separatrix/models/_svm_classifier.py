@@ -169,7 +169,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Lay the machines' coefficients out as scikit-learn does, support vectors class by class."""
         machines = Machines.of(solver.machines)
         scales, count = self._scales(machines), len(machines)
-        coef, intercept, norms = machines.coef, machines.intercept, np.sqrt(np.maximum(machines.square, 0.0))
+        coef, intercept = machines.coef, machines.intercept.copy()
+        norms = np.sqrt(np.maximum(machines.square, 0.0))
         if scales is not None:
             coef = coef / np.repeat(scales, np.diff(members.offsets))
             intercept, norms = intercept / scales, norms / scales
@@ -196,9 +197,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         self.margin_width_ = np.array([2.0 / sqrt(square) if square > 0 else np.inf for square in squares])
         self.n_iter_ = np.array([solver.rounds], dtype=np.int32)
 
-    def _keep_rows(
-        self, samples: Any, numbers: Array, order: Array, full: Array, intercept: Array
-    ) -> None:
+    def _keep_rows(self, samples: Any, numbers: Array, order: Array, full: Array, intercept: Array) -> None:
         """Keep the columns of support vectors; ``order`` are the samples of all columns, class by class."""
         found = np.flatnonzero(full.any(axis=0))
         support = order[found]
