@@ -51,7 +51,7 @@ _SMALL = 15_000
 _NEWTON_WORK, _CRAWLING, _NEWTON_SIZE, _NEWTON_COPY = 1 << 22, 60, 700, 1 << 21
 #: Such steps at a time, and all of them.
 _NEWTON_STEPS, _MOST_NEWTON = 40, 200
-#: First ρ (1/ρ is the width of the smoothed kink), and after epochs; first mean of ``ρ C s_i ‖x_i‖²``, at most.
+#: First ρ (1/ρ is the width of the smoothed kink), and after epochs; most of the first ``ρ C s_i ‖x_i‖²``.
 _RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
 #: Part of tol to go for.
 _SAFE = 0.9
