@@ -13,6 +13,7 @@ from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, CallableKernel, Linear
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
+from separatrix.solvers import crammer_singer
 from separatrix.solvers._kernel_blocks import KernelBlocks
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers._simplex import newton_direction, project
@@ -138,8 +139,56 @@ def test_warm_start_and_rows_of_zeros():
     assert again.iterations <= first.iterations
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0, 1e4])
+def test_newton_steps_at_once_or_late_and_epochs_alone_agree(C, monkeypatch):
+    X, y = blobs(90, 4, 4, seed=3)
+    X = X * np.array([1.0, 3.0, 0.3, 1.0])
+    weights = np.random.default_rng(1).integers(0, 3, size=90).astype(float)
+    found = [fit(X, y, C, weights=weights)[0]]
+    assert found[0].iterations <= 5  # some Newton steps each
+    monkeypatch.setattr(crammer_singer, "_NEWTON_WORK", 0)
+    for begin in (1, -1):
+        monkeypatch.setattr(crammer_singer, "_CRAWLING", begin)
+        found.append(fit(X, y, C, weights=weights)[0])
+    for result in found:
+        assert result.certificate.status == "converged"
+        assert result.certificate.primal == pytest.approx(found[0].certificate.primal, rel=1e-7)
+        np.testing.assert_allclose(result.coef, found[0].coef, atol=1e-3 * np.abs(found[0].coef).max())
+
+
+def test_a_newton_step_is_that_of_its_formula():
+    X, y = blobs(40, 3, 4)
+    n, D, K, C, rho = 40, 3, 4, 2.0, 0.7
+    own, cost = np.eye(K)[y], np.full(n, C)
+
+    def mu_of(W):
+        return project(own + rho * (X @ W.T + 1.0 - own))
+
+    mu, W = own.copy(), np.zeros((K, D))
+    state = _hot.SmallJoint(x=X, classes=y, cost=cost, W=W, mu=mu, rho=rho, tol=1e-12)
+    state.run(0)
+    np.testing.assert_allclose(mu, mu_of(np.zeros((K, D))), atol=1e-14)
+    gradient = -C * (own - mu).T @ X
+    H = np.eye(K * D)
+    for x, m in zip(X, mu, strict=True):
+        used = (m > 0).astype(float)
+        H += C * rho * np.kron(np.diag(used) - np.outer(used, used) / used.sum(), np.outer(x, x))
+    step = np.linalg.solve(H, -gradient.ravel()).reshape(K, D)
+    state.run(1)
+    part = float(W.ravel() @ step.ravel() / (step.ravel() @ step.ravel()))
+    assert part in (1.0, 0.5, 0.25, 0.125) or part == pytest.approx(1.0)
+    np.testing.assert_allclose(W, part * step, atol=1e-10)
+    np.testing.assert_allclose(mu, mu_of(W), atol=1e-12)
+    primal, dual, steps = state.measure()
+    h = X @ W.T + 1.0 - own
+    v = C * (own - mu)
+    assert steps == 1
+    assert primal == pytest.approx(0.5 * (W**2).sum() + C * (h.max(axis=1) - h[np.arange(n), y]).sum())
+    assert dual == pytest.approx(C * (1.0 - mu[np.arange(n), y]).sum() - 0.5 * ((v.T @ X) ** 2).sum())
+
+
 def test_however_it_ends_the_model_and_its_gap_are_sound():
-    X, y = blobs(300, 10, 5)
+    X, y = blobs(3000, 10, 5)
     solver = LinearCrammerSinger(problem_of(X, y), C=1e6, tol=1e-9)
     result = solver.finish(run(solver, Below(1e-9), max_iter=3))
     assert result.certificate.status == "max_iter"

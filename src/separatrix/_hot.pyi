@@ -273,6 +273,23 @@ class SmallLogit:
     # Objective, lower bound (−inf where none is known) and violation at these parameters.
     def evaluate(self, coef: NDArray[Any], intercept: NDArray[Any]) -> tuple[float, float, float]: ...
 
+class SmallJoint:
+    def __init__(
+        self,
+        *,
+        x: NDArray[Any],
+        classes: NDArray[Any],
+        cost: NDArray[Any],
+        W: NDArray[Any],
+        mu: NDArray[Any],
+        rho: float,
+        tol: float,
+    ) -> None: ...
+    # Newton steps, fewer where the gap is within tol before; W and mu are changed.
+    def run(self, steps: int) -> None: ...
+    # Objective and bound, and how many steps were taken.
+    def measure(self) -> tuple[float, float, int]: ...
+
 class _CrammerSinger:
     negligible: float
     def __init__(

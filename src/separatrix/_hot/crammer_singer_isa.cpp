@@ -2,6 +2,7 @@
 // certified answers agree, the last bits of its iterates need not.
 #include "crammer_singer.hpp"
 #include "kernels.hpp"
+#include "small_joint.hpp"
 
 namespace separatrix {
 namespace SEPARATRIX_ISA {
@@ -18,7 +19,7 @@ constexpr CrammerSingerKernels<T, S> kernels_of = {
     pass<S, DenseArray<T>>, pass<S, CsrArray<T, std::int32_t>>, pass<S, CsrArray<T, std::int64_t>>};
 
 const CrammerSingerSet table = {kernels_of<float, float>, kernels_of<float, double>, kernels_of<double, float>,
-                                kernels_of<double, double>};
+                                kernels_of<double, double>, small_joint};
 
 }  // namespace
 

@@ -33,7 +33,23 @@ struct CrammerSingerLoop {
 template <class T, class S>
 using CrammerSingerKernels = ByRows<T, CrammerSingerLoop<S>::template Over>;
 
-using CrammerSingerSet = ByPrecisions<CrammerSingerKernels>;
+// The whole problem on few dense data: see small_joint.hpp.
+struct SmallJoint {
+    std::int64_t n, features, columns;
+    const double* x;              // [sample][feature], that of the intercepts among them
+    const std::int32_t* classes;
+    const double* cost;           // C s_i
+    double tol;
+    double *W, *mu, *mu0;         // [class][feature], [sample][class] twice
+    double* work;                 // 2 n columns + size² + 4 size + columns, size = features columns
+    double rho, growth;           // 1/rho is the width of the smoothed kink, growth what multiplies rho next
+    double primal, dual;
+    std::int64_t inner, steps;    // Newton steps within the smoothed problem, and all
+};
+
+struct CrammerSingerSet : ByPrecisions<CrammerSingerKernels> {
+    void (*small_joint)(SmallJoint&, std::int64_t steps);
+};
 
 SEPARATRIX_TABLE(CrammerSingerSet, crammer_singer_set)
 

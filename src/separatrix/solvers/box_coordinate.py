@@ -239,6 +239,7 @@ class BoxCoordinate:
         self.groups = self._grouped()
         for group in self.groups:
             group.take_over(V[group.own])
+            group.follow(next(before for before in old if group.own[0] in before.own))
 
     def _dual_variables(self, groups: list[_Group]) -> Array:
         V = np.zeros((self.problem.columns, self.view.shape[0]))
@@ -332,6 +333,10 @@ class _Group:
         self.padded,
                                    self.weights)  # fmt: skip
         self.offsets[: self.own.shape[0]] = self.solver.constant * V.sum(axis=1)
+
+    def follow(self, before: _Group) -> None:
+        """Go on counting where a group has ended that had these columns in single precision."""
+        self.count, self.checked, self.before = before.count, before.checked, before.before
 
     def epoch(self, control: Control) -> None:
         """Visit the samples that are awake, and look at the gap now and then."""

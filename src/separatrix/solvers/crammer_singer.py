@@ -14,6 +14,10 @@ with ``W = Σ α_i x_iᵀ`` at the optimum. A step solves exactly for all classe
 samples, ``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each visit tells how much is left to gain
 at its sample: samples that have nothing left sleep for some epochs, and the sum says when a certificate is
 worth its pass.
+
+Few data are solved by Newton's method and multipliers instead, as other linear machines are
+(``_hot/small_joint.hpp``), and so are those with few unknowns on which coordinate descent crawls: features
+of unequal size do not matter to it.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from separatrix.solvers._order import Visits
 from separatrix.solvers._simplex import best_part, freedom, newton_direction
 from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
 
-#: Tolerances from here on are reached in single precision, unless ``C s_i ‖x_i‖²`` says how small ``μ`` may be.
+#: Tolerances from here on are reached in single precision, unless ``C s_i ‖x_i‖²`` allows too small ``μ``.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 100.0
 #: A sample may sleep if its gap is below this part of tol, were all samples to have as much.
 _NEGLIGIBLE = 0.1
@@ -42,6 +46,15 @@ _NEGLIGIBLE = 0.1
 _CHUNK_WORK = 4 << 20
 #: Visits of an epoch at least.
 _SMALL = 15_000
+#: Newton steps of the whole problem: multiply-adds of one up to which they begin at once; epochs after which
+#: they begin, with so many unknowns and numbers to copy at most.
+_NEWTON_WORK, _CRAWLING, _NEWTON_SIZE, _NEWTON_COPY = 1 << 22, 60, 700, 1 << 21
+#: Such steps at a time, and all of them.
+_NEWTON_STEPS, _MOST_NEWTON = 40, 200
+#: First ρ (1/ρ is the width of the smoothed kink), and after epochs; most of the first ``ρ C s_i ‖x_i‖²``.
+_RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
+#: Part of tol to go for.
+_SAFE = 0.9
 #: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
 _MOST_FREE, _NEWTON_ROUNDS, _FIRST_BUDGET = 2_500, 20, 2e7
 
@@ -195,6 +208,8 @@ class LinearCrammerSinger:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
+        if self._newton_fits(0):
+            yield from self._newton_steps(started=False)
         epoch = last = poor = 0
         due = 6 if self.passes == 1 else 1
         measure = np.inf
@@ -227,6 +242,48 @@ class LinearCrammerSinger:
             yield Step(record, measure)
             if self._certified is not None:
                 self._take_over(*self._proven)
+            if self._newton_fits(epoch):
+                yield from self._newton_steps(started=True)
+
+    def _newton_fits(self, epoch: int) -> bool:
+        """Return whether Newton steps of the whole problem pay: at once, or where epochs crawl."""
+        n, d = self.view.shape
+        size = (d + 1.0) * self.columns
+        if epoch == 0:
+            return n * size**2 + size**3 <= _NEWTON_WORK
+        return epoch == _CRAWLING and size <= _NEWTON_SIZE and n * max(d + 1, self.columns) <= _NEWTON_COPY
+
+    def _newton_steps(self, started: bool) -> Iterator[Step]:
+        """Yield Newton steps; epochs go on should these not reach the tolerance."""
+        n, d = self.view.shape
+        rows: Any = self.view.read(slice(0, n))
+        x = np.empty((n, d + (self.constant > 0)))
+        x[:, :d] = rows.toarray() if self.view.sparse else rows
+        x[:, d:] = self.constant
+        mu = np.ascontiguousarray(self.mu)
+        W = np.ascontiguousarray(self._arrays["weights"][: x.shape[1], : self.columns].T, dtype=np.float64)
+        # The compiled state points into the arrays: they live as long.
+        cost, classes, goal = self.gap.scale, self.gap.classes, _SAFE * self.tol
+        stiffness = float((cost * self.norms).mean())
+        rho = _LATE_RHO if started else min(_RHO, _STIFF / max(stiffness, 1e-300))
+        state = _hot.SmallJoint(x=x, classes=classes, cost=cost, W=W, mu=mu, rho=rho, tol=goal)
+        size = W.size
+        several = int(np.clip(_CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
+        padded, weights = np.zeros((n, self.padded)), np.zeros((d, self.padded))
+        bias = np.zeros(self.padded)
+        for _ in range(_MOST_NEWTON // several):
+            state.run(several)
+            padded[:, : self.columns], weights[:, : self.columns] = mu, W[:, :d].T
+            bias[: self.columns] = W[:, d] if self.constant else 0.0
+            self._take_over(padded)
+            self._certified = None
+            proof = self._certify((weights, bias))
+            self.level = proof.primal
+            record = {"epoch": state.measure()[2], "gap": proof.gap, "objective": proof.primal}
+            yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap)
+            primal, dual, _ = state.measure()
+            if primal - dual <= goal * primal:
+                return  # the rest is rounding
 
     def _epoch(self, control: Control, part: float) -> bool:
         """Visit every sample that is awake; return False if the loop wants to stop on the way."""
@@ -298,14 +355,19 @@ class LinearCrammerSinger:
         self.dual += gain
         return gain
 
-    def _certify(self) -> Certified:
-        """Compute objective and bound of the present dual variables and of the weights they give, rounded."""
+    def _certify(self, given: tuple[Array, Array] | None = None) -> Certified:
+        """Compute the dual variables' bound and the objective of given weights, or of theirs, rounded."""
         if self._certified is None:
             with single_threaded(np.inf):
                 mu = self._mu()
                 weights, bias = self._weights_of(mu)
                 self._proven = mu, (weights, bias)
                 dual = self._dual(mu, weights, bias)
+                # Any mean of μ and of α = 0 is a bound, too: the best of them.
+                square = 0.5 * (float(np.vdot(weights, weights)) + float(bias @ bias))
+                tau = min(max(dual + square, 0.0) / max(2.0 * square, 1e-300), 1.0)
+                dual = max(dual, tau * (dual + square - tau * square))
+                weights, bias = (weights, bias) if given is None else given
                 W, b = weights, self.constant * bias
                 if self.view.dtype != np.float64:  # what the fit returns
                     W, b = (part.astype(self.view.dtype).astype(np.float64) for part in (W, b))
