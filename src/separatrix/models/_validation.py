@@ -292,27 +292,11 @@ def check_labels(y: Array) -> None:
         ) from None
 
 
-#: Labels that are few: what numbers them costs little but the calls.
-_FEW_LABELS = 5000
 _LARGEST_LABEL = 1 << 62
 
 
 def _close_integers(y: Array) -> tuple[Array, Array] | None:
     """Return the sorted classes of integers that lie close together, by a table instead of a sort."""
-    low, high = int(y.min()), int(y.max())
-    if high - low > 2 * y.shape[0]:
-        return None
-    unsigned = np.dtype(f"u{y.dtype.itemsize}")  # differences wrap round to the right ones
-    least = np.asarray(low, dtype=y.dtype).view(unsigned)
-    places = np.ascontiguousarray(y).view(unsigned) - least
-    present = np.zeros(high - low + 1, dtype=bool)
-    present[places] = True
-    numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return (np.flatnonzero(present).astype(unsigned) + least).view(y.dtype), numbers[places]
-
-
-def _few_integers(y: Array) -> tuple[Array, Array] | None:
-    """Return the same for few labels, with fewer calls."""
     low, high = int(y.min()), int(y.max())
     if high - low > 2 * y.shape[0] or high > _LARGEST_LABEL:
         return None
@@ -331,9 +315,8 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
         check_labels(y)
-    coded = None
-    if y.ndim == 1 and y.size and y.dtype.kind in "iu" and y.dtype.isnative:
-        coded = _close_integers(y) if y.size > _FEW_LABELS else _few_integers(y)
+    integers = y.ndim == 1 and y.size > 0 and y.dtype.kind in "iu"
+    coded = _close_integers(y) if integers else None
     classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
     if classes.shape[0] < 2:
         raise ValueError(

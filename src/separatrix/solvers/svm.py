@@ -264,9 +264,18 @@ class SupportMachines:
             gradients=[self.solutions[k].gradient for k in wanted.tolist()],
         )
 
-    def _status(self) -> str:
+    def _missed(self) -> set[str]:
+        """Return how problems ended that are not solved."""
         found = self.solutions
-        missed = {STATUS[max(0, code)] for code in found.status[~(found.violation <= self.tol)].tolist()}
+        return {STATUS[max(0, code)] for code in found.status[~(found.violation <= self.tol)].tolist()}
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether rounding errors, not a number of steps, kept problems from the tolerance."""
+        return "rounding" in self._missed()
+
+    def _status(self) -> str:
+        found, missed = self.solutions, self._missed()
         if "unbounded" in missed:
             return "inseparable"
         if missed & {"max_iter", "running", "rounding"}:

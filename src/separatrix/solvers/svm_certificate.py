@@ -27,6 +27,7 @@ def certify(
     advice: str = "",
     separable: bool | None = None,
     verdict: str = "",
+    out_of_reach: bool = False,
 ) -> Certificate:
     """Return the certificate of all problems together.
 
@@ -48,6 +49,8 @@ def certify(
         Whether the classes are separable, where that is known.
     verdict : str
         Words that explain a status of "inseparable".
+    out_of_reach : bool
+        Whether rounding errors, not a number of steps, kept the fit from its tolerance.
     """
     every = Machines.of(machines)
     violation, primal, dual = float(every.violation.max()), float(every.primal.sum()), float(every.dual.sum())
@@ -59,7 +62,7 @@ def certify(
         relative = gap / size if size > 0 else 0.0
     return Certificate(
         status=outcome.status,
-        message=verdict or _explain(every, outcome, tol, violation, relative, advice),
+        message=verdict or _explain(every, outcome, tol, violation, relative, advice, out_of_reach),
         iterations=iterations,
         seconds=outcome.seconds,
         primal=primal if isfinite(primal) else None,
@@ -79,6 +82,7 @@ def _explain(
     violation: float,
     relative: float | None,
     advice: str,
+    out_of_reach: bool,
 ) -> str:
     if outcome.status == "nonconvex":
         return (
@@ -96,11 +100,12 @@ def _explain(
     if outcome.status == "converged":
         return within or f"its conditions hold within {violation:.2g}"
     reason = {
-        "max_iter": "max_iter steps were not enough",
+        "max_iter": "rounding errors are larger than tol" if out_of_reach else "max_iter steps were not enough",
         "max_time": "max_time is over",
         "interrupted": "interrupted",
     }[outcome.status]
-    remedy = {"max_iter": "raise max_iter or tol", "max_time": "raise max_time or tol"}.get(
+    more = "raise tol" if out_of_reach else "raise max_iter or tol"
+    remedy = {"max_iter": more, "max_time": "raise max_time or tol"}.get(
         outcome.status, "fit again to go on"
     )
     words = [f"{reason} (KKT violation {violation:.2g}, asked {tol:.2g})", f"{advice or remedy}"]
