@@ -214,12 +214,15 @@ def dual_meaning(problem, a, gradient, diag):
         b = -level(s * gradient, s != 0, np.where(s > 0, full, empty), np.where(s > 0, empty, full))
     h = gradient + s * b - rho
     slack = np.maximum(-h, 0)
-    square, dual = a @ (gradient - p), -0.5 * (a @ (gradient + p))
+    rounding = 4.0 * 2.0**-53 * (a**2 @ np.abs(diag[problem.rows]))
+    square = a @ (gradient - p)
+    rounding += 2 * max(0.0, -square)
+    dual = -0.5 * (a @ (gradient + p)) - 0.5 * rounding
     if np.isinf(u[0]):
         stretched = 0.5 * square / (1 - slack.max()) ** 2 if slack.max() < 1 else np.inf
         primal = stretched if (p == -1).all() else np.inf
     else:
-        primal = dual + a @ h + u @ slack
+        primal = dual + a @ h + u @ slack + rounding
     gap, size = primal - dual, max(abs(primal), abs(dual))
     length = a @ np.sqrt(np.abs(diag[problem.rows]))
     return {

@@ -51,7 +51,8 @@ def test_a_tolerance_below_rounding_errors_ends_the_fit(samples, labels, setting
     model = fit(samples, labels, **settings)
     found = model.certificate_
     assert found.status == "max_iter"
-    assert found.kkt_violation > model.tol
+    assert found.kkt_violation > model.tol or found.relative_gap > 0.1
+    assert found.dual <= len(labels)  # the value of no weights at all
     assert found.iterations < 1_000_000
     if settings["kernel"] == "linear":
         assert "standardise" in found.message

@@ -26,6 +26,8 @@ struct DualMeanings {
 class DualMeaning {
     // Part of the summed lengths below which a difference of vectors is no more than rounding.
     static constexpr double CANCELLED = 1e-9;
+    // Of a² k(x, x), what the rounding of products may have made of the sums.
+    static constexpr double ROUNDING = 2 * std::numeric_limits<double>::epsilon();
     static constexpr double INF = std::numeric_limits<double>::infinity();
 
     const DualPoints& p;
@@ -66,11 +68,12 @@ public:
             b = 0.5 * (second - first);
         } else b = -level(begin, end, 0);
         const bool hard = end > begin && p.upper[begin] == INF;
-        double products = 0, constant = 0, gap = 0, worst = 0, length = 0;
+        double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0;
         bool ones = true;  // p = −1 throughout
         for (std::int64_t v = begin; v < end; ++v) {
             const double a = p.alpha[v], g = p.gradient[v], h = g + p.signs[v] * b - rho, slack = h < 0 ? -h : 0.0;
             products += a * g;
+            rounding += a * a * std::fabs(p.diag[p.rows[v]]);
             constant += a * p.linear[v];
             if (!hard) gap += a * h + p.upper[v] * slack;
             worst = slack > worst ? slack : worst;
@@ -78,7 +81,10 @@ public:
             to.coef[v] = p.signs[v] * a + 0.0;  // no −0.0
             to.slack[v] = slack;
         }
-        const double square = products - constant, dual = -0.5 * (products + constant);
+        const double square = products - constant;
+        rounding = ROUNDING * rounding + (square < 0 ? -2 * square : 0.0);  // no length is negative
+        gap += rounding;
+        const double dual = -0.5 * (products + constant + rounding);
         double primal = dual + gap;
         if (hard) {  // the weights are stretched until no sample violates the margin
             primal = worst < 1 && ones ? 0.5 * square / ((1 - worst) * (1 - worst)) : INF;

@@ -177,7 +177,7 @@ class KernelSVM(IterativeEstimator):
             advice=advice,
             separable=separable,
             verdict=verdict,
-            out_of_reach=getattr(solver, "out_of_reach", False),
+            out_of_reach=unfinished and getattr(solver, "out_of_reach", False),
         )
         self.history_ = outcome.history
         self.fit_status_ = 0 if outcome.status in ("converged", "nonconvex") else 1

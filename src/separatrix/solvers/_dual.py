@@ -337,6 +337,9 @@ class Work:
 
     def finish(self, status: str) -> None:
         """Say how the problem ended."""
+        if status == "rounding":  # at least without what single precision has added
+            self.recompute("float64")
+            self.read(self.alpha, self.E, self.scores()[1])
         indefinite = status == "converged" and self.worst_curvature < -NEGATIVE
         self.solution.status = "nonconvex" if indefinite else status
 
@@ -347,7 +350,7 @@ class Work:
         become, as long as the solution is far.
         """
         size = _UNIT * float(np.abs(self.diag).max(initial=0.0)) * float(np.sqrt(self.alpha.size))
-        if size * float(self.alpha.max(initial=0.0)) > tol:
+        if size * float(np.abs(self.alpha).max(initial=0.0)) > tol:
             return True
         most = float(np.where(np.isinf(self.upper), 0.0, self.upper).max(initial=0.0))
         return patience >= 1 and size * most > tol and self.relative_gap() > _FAR

@@ -26,7 +26,7 @@ from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
-from separatrix.solvers.machines import Machines, machines_of
+from separatrix.solvers.machines import Machines, drowned, machines_of
 from separatrix.solvers.small_problems import SmallProblems
 from separatrix.solvers.smo import DualProblem, SequentialMinimal
 
@@ -40,6 +40,8 @@ _CLOSE = 1e-4
 _MORE = 10
 #: Steps of a small problem from which on it is hard, in the same units.
 _HARD = 100
+#: Relative gap from which on a solution that is mostly rounding errors is none.
+_LOST = 0.1
 #: Statuses of problems that may go on: up to the last of these.
 _RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
@@ -267,7 +269,11 @@ class SupportMachines:
     def _missed(self) -> set[str]:
         """Return how problems ended that are not solved."""
         found = self.solutions
-        return {STATUS[max(0, code)] for code in found.status[~(found.violation <= self.tol)].tolist()}
+        codes = np.maximum(found.status, 0)
+        lost = drowned(self.machines, self.problems, found.alpha, self.matrix.diag, max(self.gap, _LOST))
+        lost &= (codes == STATUS.index("converged")) & ~self.machines.vanishes
+        codes[lost] = STATUS.index("rounding")
+        return {STATUS[code] for code in codes[lost | ~(found.violation <= self.tol)].tolist()}
 
     @property
     def out_of_reach(self) -> bool:

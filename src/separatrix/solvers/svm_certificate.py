@@ -99,8 +99,9 @@ def _explain(
             within += f", the worst of {len(machines)} problems within {worst:.2g}"
     if outcome.status == "converged":
         return within or f"its conditions hold within {violation:.2g}"
+    steps = "rounding errors are larger than tol" if out_of_reach else "max_iter steps were not enough"
     reason = {
-        "max_iter": "rounding errors are larger than tol" if out_of_reach else "max_iter steps were not enough",
+        "max_iter": steps,
         "max_time": "max_time is over",
         "interrupted": "interrupted",
     }[outcome.status]
