@@ -387,6 +387,22 @@ class State:
         self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
+        # The violation is no larger; and steps and violation at the last pause.
+        self.first = float(np.ptp(E)) if E.size else 0.0
+        self.paused = 0, self.first
+
+    def steps_for(self, factor: float) -> float:
+        """Return about how many more steps a smaller tolerance takes, if they are worth what all so far were."""
+        fallen = self.first / self.loop.tol
+        return self.loop.steps * float(-np.log(factor) / np.log(fallen)) if fallen > 1 else np.inf
+
+    def steps_left(self) -> float:
+        """Return about how many steps are left if the violation goes on falling as since the last pause."""
+        (before, above), now = self.paused, (self.loop.steps, self.loop.violation)
+        self.paused, (steps, violation) = now, now
+        if not self.loop.tol < violation < above:
+            return np.inf
+        return (steps - before) * float(np.log(violation / self.loop.tol) / np.log(above / violation))
 
     def product(self, points: Array, change: Array) -> Array:
         """Return what a change of ``s a`` of some points adds to E, by the loop's own kernel rows."""

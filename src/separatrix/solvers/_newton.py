@@ -24,7 +24,7 @@ _RIDGES = (1e-13, 1e-10, 1e-7)
 #: Most and least free variables of a step.
 _MOST, _LEAST = 3000, 2
 #: A Newton step on f variables takes as long as one of a pair among f³ over this many variables.
-_COST = 30
+_COST = 12
 #: Free variables up to which a step stops at every bound that it meets, one after the other.
 _FEW = 300
 
@@ -37,11 +37,16 @@ def wants_polish(work: Work, gap: float) -> bool:
     return work.worst_curvature >= 0 and work.relative_gap() > gap
 
 
+def newton_cost(work: Work, state: State) -> float:
+    """Return about how many variables steps of pairs look at in the time of one on all free variables."""
+    return float(np.count_nonzero(work.free(state.alpha, state.kept["upper"]))) ** 3 / _COST
+
+
 def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: bool = False) -> bool:
     """Take a step on the free variables of a loop that is paused; return whether there was one.
 
-    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will.
-    E changes by the rows that the loop has, or in double if it is to be exact.
+    Unless told otherwise, only if the steps of pairs since the last one have taken as long as it will, and
+    those that are left will, too. E changes by the rows that the loop has, or in double if it is to be exact.
     """
     signs, upper, alpha = state.kept["signs"], state.kept["upper"], state.alpha
     free = np.flatnonzero(work.free(alpha, upper))
@@ -50,8 +55,8 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
         free = free[np.unique(free % (alpha.size // 2), return_index=True)[1]]
     if not _LEAST <= free.size <= _MOST or free.size**2 * 24 > work.matrix.cache_bytes:
         return False
-    since = state.loop.steps - state.newton_at
-    if not whatever_it_costs and since * alpha.size * _COST < free.size**3:
+    steps = min(state.loop.steps - state.newton_at, state.steps_left())
+    if not whatever_it_costs and steps * alpha.size < newton_cost(work, state):
         return False
     state.newton_at = state.loop.steps
     points = work.points if state.points is None else work.points[state.points]

@@ -21,7 +21,7 @@ from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers._newton import newton, wants_polish
+from separatrix.solvers._newton import newton, newton_cost, wants_polish
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
@@ -269,11 +269,12 @@ class SequentialMinimal:
         if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.gap):
             return False
         state.polished += 1
+        factor = min(0.5, max(0.01, 0.5 * self.gap / work.relative_gap()))
         # Few steps on few points take less time than one on all free variables.
-        cheap = state.loop.steps * work.alpha.size <= _CHEAP
+        cheap = state.steps_for(factor) * work.alpha.size <= max(_CHEAP, newton_cost(work, state))
         if cheap or not newton(work, state, whatever_it_costs=True) or state.polished > 1:
             # What such a step leaves of the gap is due to others than the free variables.
-            state.loop.tol *= min(0.1, max(0.01, 0.5 * self.gap / work.relative_gap()))
+            state.loop.tol *= factor
         else:
             state.loop.tol = self.tol
         work.read(work.alpha, work.E, work.scores()[1])
