@@ -392,7 +392,7 @@ class State:
         self.paused = 0, self.first
 
     def steps_for(self, factor: float) -> float:
-        """Return about how many more steps a smaller tolerance takes, if they are worth what all so far were."""
+        """Return about how many steps a smaller tolerance takes, if they are worth what all so far were."""
         fallen = self.first / self.loop.tol
         return self.loop.steps * float(-np.log(factor) / np.log(fallen)) if fallen > 1 else np.inf
 
