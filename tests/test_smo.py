@@ -541,3 +541,49 @@ def test_a_wide_gap_asks_for_more_steps(monkeypatch, cheap):
         gaps.append(work.relative_gap())
     assert gaps[0] > 1e-2
     assert gaps[1] <= 1.2e-3
+
+
+def gap_by_formula(middle, signs, upper, price, linear, alpha, E):
+    """Gap, objective and bounds of free variables, with one variable for each sign of a priced one."""
+    free = (alpha != 0) & (np.abs(alpha) < upper)
+    objective = 0.5 * alpha @ (signs * (E + linear)) + (0.0 if price is None else price @ np.abs(alpha))
+    freedom = upper[free & np.isfinite(upper)].sum()
+    group = np.arange(alpha.size) < middle
+    if price is not None:
+        alpha = np.concatenate([np.maximum(alpha, 0), np.maximum(-alpha, 0)])
+        E, upper, group = np.concatenate([E + price, E - price]), np.tile(upper, 2), np.tile(group, 2)
+        signs = np.repeat([1.0, -1.0], price.size)
+    gap = 0.0
+    for own in (group, ~group):
+        a, u, s, e = alpha[own], upper[own], signs[own], E[own]
+        between = (a > 0) & (a < u)
+        if between.any():
+            level = e[between].mean()
+        else:
+            ends = [e[np.where(s > 0, a < u, a > 0)].min(initial=np.inf)]
+            ends.append(e[np.where(s > 0, a > 0, a < u)].max(initial=-np.inf))
+            finite = [end for end in ends if np.isfinite(end)]
+            level = np.mean(finite) if finite else 0.0
+        v, room = s * (e - level), np.where(np.isinf(u), a, u - a)
+        gap += (a * np.maximum(v, 0) + room * np.maximum(-v, 0)).sum()
+    return gap, objective, freedom
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kind", ["one sum", "two sums", "priced", "unbounded"])
+def test_gap_of_a_dual_point(kind, free):
+    random = np.random.default_rng(3)
+    n = 23
+    signs, upper = random.choice([-1.0, 1.0], n), random.uniform(0.5, 2.0, n)
+    alpha = upper * random.choice([0.0, 0.3, 1.0] if free else [0.0, 1.0], n)
+    E, linear, price, middle = random.standard_normal(n), random.standard_normal(n), None, n
+    if kind == "two sums":
+        middle = 9
+        signs = np.where(np.arange(n) < middle, 1.0, -1.0)
+    elif kind == "priced":
+        signs, price = np.ones(n), random.uniform(0, 0.5, n)
+        alpha *= random.choice([-1.0, 1.0], n)
+    elif kind == "unbounded":
+        upper = np.full(n, np.inf)
+    found = _hot.dual_gap(middle, signs, upper, price, linear, alpha, E)
+    np.testing.assert_allclose(found, gap_by_formula(middle, signs, upper, price, linear, alpha, E), rtol=1e-12)

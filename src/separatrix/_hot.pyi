@@ -532,6 +532,17 @@ def dual_machines(
     numbers: NDArray[Any],
     variables: NDArray[Any],
 ) -> None: ...
+# Gap, objective and the sum of the bounds of free variables of a problem whose sums of variables before
+# middle and from it on are kept (middle = n: one sum).
+def dual_gap(
+    middle: int,
+    signs: NDArray[Any],
+    upper: NDArray[Any],
+    price: NDArray[Any] | None,
+    linear: NDArray[Any],
+    alpha: NDArray[Any],
+    E: NDArray[Any],
+) -> tuple[float, float, float]: ...
 def fit_sigmoids(
     scores: NDArray[Any],
     positive: NDArray[Any],
@@ -584,6 +595,8 @@ class _Smo:
         row_bytes: float,
         memory: RowMemory,
     ) -> None: ...
+    # Once solved, keep the rows if the relative gap is larger; linear = s p must live as long.
+    def keep_if_wide(self, linear: NDArray[Any], gap: float, /) -> None: ...
     # out += Σ_k K(points_k, ·) change_k
     def add(self, points: NDArray[Any], change: NDArray[Any], out: NDArray[Any], /) -> None: ...
 

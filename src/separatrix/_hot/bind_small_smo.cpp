@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "dual_gap.hpp"
 #include "dual_machines.hpp"
 #include "kernels.hpp"
 #include "platt.hpp"
@@ -96,6 +97,23 @@ void separatrix::bind_small_smo(nb::module_& m) {
         },
         "starts"_a, "rows"_a, "signs"_a, "linear"_a, "upper"_a, "alpha"_a, "gradient"_a, "diag"_a, "separate"_a, "numbers"_a,
         "variables"_a);
+    m.def(
+        "dual_gap",
+        [](std::int64_t middle, const Array<const double>& signs, const Array<const double>& upper,
+           const std::optional<Array<const double>>& price, const Array<const double>& linear,
+           const Array<const double>& alpha, const Array<const double>& E) {
+            const auto n = static_cast<std::int64_t>(alpha.shape(0));
+            const DualGapOf of(signs.data(), upper.data(), price ? price->data() : nullptr, linear.data(), alpha.data(),
+                               E.data());
+            DualGap found;
+            {
+                nb::gil_scoped_release release;
+                of.add(0, middle, found);
+                of.add(middle, n, found);
+            }
+            return nb::make_tuple(found.gap, found.objective, found.freedom);
+        },
+        "middle"_a, "signs"_a, "upper"_a, "price"_a.none(), "linear"_a, "alpha"_a, "E"_a);
     m.def(
         "fit_sigmoids",
         [](const Array<const double>& scores, const Array<const bool>& positive, const Array<const std::int64_t>& starts,

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "dual_gap.hpp"
 #include "kernels.hpp"
 #include "row_memory.hpp"
 #include "smo_state.hpp"
@@ -169,6 +170,8 @@ struct Smo {
     Slabs<T> slabs;
     std::int64_t capacity, made = 0;
     bool keeps = false;
+    const double* linear = nullptr;  // s p, if a solved problem with a relative gap above this keeps its rows
+    double gap = 0;
     std::atomic<bool> busy{false};
 
     Smo(const SmoKernels<T>& of, const std::shared_ptr<RowMemory>& memory) : loops(of), slabs(memory) {}
@@ -189,8 +192,16 @@ struct Smo {
         self.rows[static_cast<std::size_t>(oldest)] = nullptr;
         return row;
     }
-    // Out of steps, told to keep its rows, or free to.
-    bool goes_on() { return keeps || state.status == 2 || slabs.may_stay(); }
+    // Out of steps, told to keep its rows, or likely to need them for a smaller gap.
+    bool goes_on() { return keeps || state.status == 2 || (state.status == 1 && linear && slabs.may_stay() && is_wide()); }
+    bool is_wide() const {
+        const DualGapOf of(state.signs, state.upper, state.price, linear, state.alpha, state.E);
+        const std::int64_t n = state.split[2], middle = state.separate ? state.split[1] : n;
+        DualGap found;
+        of.add(0, middle, found);
+        of.add(middle, n, found);
+        return found.gap > gap * std::fabs(found.objective);
+    }
     // Go on; E may have been changed in the meantime.
     void resume() {
         state.status = 0;
@@ -343,6 +354,10 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
                     [](S& self, double tol) { self.state.tol = tol; self.resume(); });
     smo.def_rw("keeps", &S::keeps);
+    smo.def("keep_if_wide", [](S& self, const Array<const double>& linear, double gap) {
+        self.linear = linear.data();
+        self.gap = gap;
+    });
     // out[i] += Σ_k K(points_k, i) change_k, with the values of the rows whether they are kept or not.
     smo.def("add", [](const S& self, const Rows& points, const Array<const double>& change, const Array<double>& out) {
         nb::gil_scoped_release release;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -262,26 +263,20 @@ class Work:
 
         With ``v = s (E − b)`` the gap is ``Σ a max(0, v) + (u − a) max(0, −v)``.
         """
-        alpha, gradient, signs, upper = self._unfolded(self.alpha, self.E)
-        gap, free = 0.0, self.free(alpha, upper)
-        for group in self.groups():
-            E, s, a, u = gradient[group], signs[group], alpha[group], upper[group]
-            if not E.size:
-                continue
-            middle = float(E[free[group]].mean()) if free[group].any() else float(np.median(E))
-            v = s * (E - middle)
-            room = np.where(np.isinf(u), a, u - a)
-            gap += float((a * np.maximum(v, 0.0) + room * np.maximum(-v, 0.0)).sum())
-        return gap / max(abs(self._objective()), 1e-300)
+        return self.gap_within(0.0)[0]
 
-    def gap_error(self, doubt: float) -> float:
-        """Return about how much of the relative gap an error of E of that size makes."""
-        free = self.free(self.alpha, self.upper) & np.isfinite(self.upper)
-        return 0.4 * doubt * float(self.upper[free].sum()) / max(abs(self._objective()), 1e-300)
+    def has_wide_gap(self, gap: float) -> bool:
+        """Return whether the relative gap is larger, as a small violation alone leaves it with a large C."""
+        return self.worst_curvature >= 0 and self.relative_gap() > gap
 
-    def _objective(self) -> float:
-        price = 0.0 if self.price is None else dot(self.price, np.abs(self.alpha))
-        return 0.5 * dot(self.alpha, self.signs * (self.E + self.linear)) + price
+    def gap_within(self, doubt: float) -> tuple[float, float]:
+        """Return the relative gap, and about how much of it an error of E of that size makes."""
+        middle = self.middle if self.separate else self.alpha.size
+        gap, objective, freedom = _hot.dual_gap(
+            middle, self.signs, self.upper, self.price, self.linear, self.alpha, self.E
+        )
+        size = max(abs(objective), 1e-300)
+        return gap / size, 0.4 * doubt * freedom / size
 
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
@@ -315,7 +310,7 @@ class Work:
         What they have added since E was last exact counts, no more.
         """
         moved = self.alpha if self.exact is None else self.alpha - self.exact[0]
-        return self.matrix.error(precision) * float(np.sqrt(dot(moved, moved)))
+        return self.matrix.error(precision) * sqrt(dot(moved, moved))
 
     def retrace(self, state: State) -> None:
         """Compute E anew from where it was last exact, with the rows of points that have changed since."""
@@ -413,7 +408,7 @@ class State:
     def drift(self) -> float:
         """Return about how far steps have led E from what it stands for: each rounds it once, either way."""
         steps = self.loop.steps - self.exact_at
-        return self.unit * float(np.ptp(self.E)) * float(np.sqrt(steps)) if steps else 0.0
+        return self.unit * float(self.E.max() - self.E.min()) * sqrt(steps) if steps else 0.0
 
     @property
     def status(self) -> str:

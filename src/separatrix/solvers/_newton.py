@@ -29,14 +29,6 @@ _COST = 12
 _FEW = 300
 
 
-def wants_polish(work: Work, gap: float) -> bool:
-    """Return whether a solution within the tolerance has too large a relative gap.
-
-    With a large C a small violation alone leaves a large gap.
-    """
-    return work.worst_curvature >= 0 and work.relative_gap() > gap
-
-
 def newton_cost(work: Work, state: State) -> float:
     """Return about how many variables steps of pairs look at in the time of one on all free variables."""
     return float(np.count_nonzero(work.free(state.alpha, state.kept["upper"]))) ** 3 / _COST

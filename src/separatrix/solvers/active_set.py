@@ -16,7 +16,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import State, Work, dot
-from separatrix.solvers._newton import newton, wants_polish
+from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
 #: An active part is solved to this share of the violation that it came from.
@@ -123,7 +123,7 @@ class ActiveSet:
     def _polish(self) -> bool:
         """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""
         work = self.work
-        if self.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.gap):
+        if self.polished >= POLISHES or self.max_steps >= 0 or not work.has_wide_gap(self.gap):
             return False
         self.polished += 1
         state = work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0)

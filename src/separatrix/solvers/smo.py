@@ -21,7 +21,7 @@ from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers._newton import newton, newton_cost, wants_polish
+from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
@@ -166,7 +166,7 @@ class SequentialMinimal:
 
         def make(number: int) -> State:
             work = works[number]
-            return work.state(
+            state = work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
                 classes=shared.of(work) if shared else None,
@@ -174,11 +174,13 @@ class SequentialMinimal:
                 max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
+            state.loop.keep_if_wide(work.linear, self.gap)
+            return state
 
         parallel = self.matrix.native is not None and not tiny
         if parallel and not (shared and all(work in shared for work in works)):
             self.matrix.prepare(precision)
-        # A problem that has ended keeps its rows, as far as they are few: its gap may ask for more steps.
+        # A problem whose gap asks for more steps keeps its rows, as far as they are few.
         self.matrix.memory.spare = self.matrix.cache_bytes / 4
         states = in_threads(make, len(works)) if parallel else map(make, range(len(works)))
         running = list(zip(works, states, strict=True))
@@ -239,15 +241,17 @@ class SequentialMinimal:
             if self._exceeds(work, state, shared):
                 return True
             doubt = 0.0
-        if self._polish(work, state):
+        gap, error = work.gap_within(doubt)
+        if self._polish(work, state, gap):
             return True
-        doubtful = doubt > 0 and work.gap_error(doubt) > _TRUST_GAP * self.gap
-        return doubtful and (self._exceeds(work, state, shared) or self._polish(work, state))
+        if error <= _TRUST_GAP * self.gap:
+            return False
+        return self._exceeds(work, state, shared) or self._polish(work, state, work.relative_gap())
 
     def _exceeds(self, work: Work, state: State, shared: ClassRows | None) -> bool:
         """Compute the gradient anew in double; return whether it tells of a violation to be cured."""
         error = work.error("float32")
-        far = error > _TRUST * self.tol or work.gap_error(error) > _TRUST_GAP * self.gap
+        far = error > _TRUST * self.tol or work.gap_within(error)[1] > _TRUST_GAP * self.gap
         if work.exact is not None and not far:
             work.retrace(state)
         elif shared is not None:
@@ -264,12 +268,12 @@ class SequentialMinimal:
         state.refinements += 1
         return True
 
-    def _polish(self, work: Work, state: State) -> bool:
-        """Bring the free variables closer to the optimum; return whether steps are needed after it."""
-        if state.polished >= POLISHES or self.max_steps >= 0 or not wants_polish(work, self.gap):
+    def _polish(self, work: Work, state: State, gap: float) -> bool:
+        """Bring the free variables closer to the optimum if the gap is wide; return whether steps are needed."""
+        if state.polished >= POLISHES or self.max_steps >= 0 or work.worst_curvature < 0 or gap <= self.gap:
             return False
         state.polished += 1
-        factor = min(0.5, max(0.01, 0.5 * self.gap / work.relative_gap()))
+        factor = min(0.5, max(0.01, 0.5 * self.gap / gap))
         # Few steps on few points take less time than one on all free variables.
         cheap = state.steps_for(factor) * work.alpha.size <= max(_CHEAP, newton_cost(work, state))
         if cheap or not newton(work, state, whatever_it_costs=True) or state.polished > 1:
