@@ -585,5 +585,5 @@ def test_gap_of_a_dual_point(kind, free):
         alpha *= random.choice([-1.0, 1.0], n)
     elif kind == "unbounded":
         upper = np.full(n, np.inf)
-    found = _hot.dual_gap(middle, signs, upper, price, linear, alpha, E)
-    np.testing.assert_allclose(found, gap_by_formula(middle, signs, upper, price, linear, alpha, E), rtol=1e-12)
+    point = middle, signs, upper, price, linear, alpha, E
+    assert_allclose(_hot.dual_gap(*point), gap_by_formula(*point), rtol=1e-12)

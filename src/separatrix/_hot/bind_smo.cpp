@@ -170,8 +170,8 @@ struct Smo {
     Slabs<T> slabs;
     std::int64_t capacity, made = 0;
     bool keeps = false;
-    const double* linear = nullptr;  // s p, if a solved problem with a relative gap above this keeps its rows
-    double gap = 0;
+    const double* linear = nullptr;  // s p, if a solved problem keeps its rows where it is likely to go on:
+    double gap = 0, length = 0;      // with a larger relative gap, or with larger variables
     std::atomic<bool> busy{false};
 
     Smo(const SmoKernels<T>& of, const std::shared_ptr<RowMemory>& memory) : loops(of), slabs(memory) {}
@@ -192,15 +192,17 @@ struct Smo {
         self.rows[static_cast<std::size_t>(oldest)] = nullptr;
         return row;
     }
-    // Out of steps, told to keep its rows, or likely to need them for a smaller gap.
-    bool goes_on() { return keeps || state.status == 2 || (state.status == 1 && linear && slabs.may_stay() && is_wide()); }
-    bool is_wide() const {
+    // Out of steps, told to keep its rows, or likely to need them for a smaller gap or once E is exact.
+    bool goes_on() { return keeps || state.status == 2 || (state.status == 1 && linear && slabs.may_stay() && is_open()); }
+    bool is_open() const {
         const DualGapOf of(state.signs, state.upper, state.price, linear, state.alpha, state.E);
         const std::int64_t n = state.split[2], middle = state.separate ? state.split[1] : n;
         DualGap found;
         of.add(0, middle, found);
         of.add(middle, n, found);
-        return found.gap > gap * std::fabs(found.objective);
+        double square = 0;
+        for (std::int64_t v = 0; v < n; ++v) square += state.alpha[v] * state.alpha[v];
+        return found.gap > gap * std::fabs(found.objective) || std::sqrt(square) > length;
     }
     // Go on; E may have been changed in the meantime.
     void resume() {
@@ -354,9 +356,10 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
     smo.def_prop_rw("tol", [](const S& self) { return self.state.tol; },
                     [](S& self, double tol) { self.state.tol = tol; self.resume(); });
     smo.def_rw("keeps", &S::keeps);
-    smo.def("keep_if_wide", [](S& self, const Array<const double>& linear, double gap) {
+    smo.def("keep_if_open", [](S& self, const Array<const double>& linear, double gap, double length) {
         self.linear = linear.data();
         self.gap = gap;
+        self.length = length;
     });
     // out[i] += Σ_k K(points_k, i) change_k, with the values of the rows whether they are kept or not.
     smo.def("add", [](const S& self, const Rows& points, const Array<const double>& change, const Array<double>& out) {

@@ -164,6 +164,10 @@ class SequentialMinimal:
         tiny = sum(work.points.size for work in works) < _TINY
         threads = 1 if tiny else min(len(works), thread_count(None))
 
+        # Of longer variables the gradient is computed anew in double, and steps may go on.
+        error = self.matrix.error(precision) if precision == "float32" else 0.0
+        longest = _TRUST * self.tol / error if error > 0 else np.inf
+
         def make(number: int) -> State:
             work = works[number]
             state = work.state(
@@ -174,13 +178,13 @@ class SequentialMinimal:
                 max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
-            state.loop.keep_if_wide(work.linear, self.gap)
+            state.loop.keep_if_open(work.linear, self.gap, longest)
             return state
 
         parallel = self.matrix.native is not None and not tiny
         if parallel and not (shared and all(work in shared for work in works)):
             self.matrix.prepare(precision)
-        # A problem whose gap asks for more steps keeps its rows, as far as they are few.
+        # A problem that may go on keeps its rows, as far as they are few.
         self.matrix.memory.spare = self.matrix.cache_bytes / 4
         states = in_threads(make, len(works)) if parallel else map(make, range(len(works)))
         running = list(zip(works, states, strict=True))
@@ -269,7 +273,7 @@ class SequentialMinimal:
         return True
 
     def _polish(self, work: Work, state: State, gap: float) -> bool:
-        """Bring the free variables closer to the optimum if the gap is wide; return whether steps are needed."""
+        """Bring the free variables closer to the optimum if the gap is wide; return if steps are needed."""
         if state.polished >= POLISHES or self.max_steps >= 0 or work.worst_curvature < 0 or gap <= self.gap:
             return False
         state.polished += 1
