@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ _SINGLE = 3e-6
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
 CAUTION = 10.0
+#: Where gains have risen so often, a small one says nothing of the next, but so many together do.
+_ROUGH, _RECENT = 5, 6
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
 _NEAR = 0.03
 #: Features from which products of rows are dear.
@@ -74,7 +77,7 @@ class Descent:
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
         self.point = self._at(coef, intercept)
-        self.gains = [np.inf] * 4
+        self.gains, self.rises = [np.inf] * 4, 0
         # Whether the last step was Newton's.
         self.fresh = False
         # The model's inverse times the latest change of the gradient, and the step from here, once known.
@@ -113,12 +116,15 @@ class Descent:
             self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
+            self.rises += self.gains[-1] > self.gains[-2]
             self.point, self.ahead = moved, None
             iteration += 1
             before, measure = measure, self._measure()
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
+            if self.final and measure <= self.tol and self._settle():
+                refresh, measure = sys.maxsize, self._measure()
             if self.solver.separated():
                 yield Step(self._record(measure), measure, "separable")
                 return
@@ -129,13 +135,28 @@ class Descent:
     def _refresh(self, iteration: int) -> bool:
         """Form a new model of the Hessian, if one is worth it; return whether."""
         near = self.later or iteration > 4
-        model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
+        rough = self.final and self.rises >= _ROUGH and iteration >= self.solver.exact_cost()
+        model = self.solver.exact_curvature() if rough else None
+        if model is None:
+            model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
         if model is None:
             return False
         self.model, self.ahead = model, None
         self.model.refresh(self.point)
         self.fresh = self.exact
         self.smoothed = self._solve(self.pairs[-1][1]) if self.pairs else None
+        return True
+
+    def _settle(self) -> bool:
+        """Form the exact Hessian where the way was too rough for an estimate to be trusted; return if."""
+        if self.fresh or self.rises < _ROUGH:
+            return False
+        model = self.solver.exact_curvature()
+        if model is None:
+            return False
+        self.model, self.ahead, self.smoothed, self.fresh = model, None, None, True
+        self.pairs.clear()
+        self.model.refresh(self.point)
         return True
 
     def _left(self) -> float:
@@ -235,7 +256,11 @@ class Descent:
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
-        return max(decrement, 0.0 if self.fresh else last * rate / (1 - rate))
+        left = last * rate / (1 - rate)
+        recent = self.gains[-_RECENT:]
+        if self.rises >= _ROUGH:
+            left = max(left, sum(recent))
+        return max(decrement, 0.0 if self.fresh else left)
 
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)

@@ -43,6 +43,8 @@ _MEMORY_BYTES = 128 << 20
 _SWEEPS_SAVED = 1000.0
 #: Most features of a Gram matrix.
 _MOST_FEATURES = 4096
+#: Weights up to which the whole Hessian of several classes is formed.
+_EXACT = 600
 #: Sweeps that an early model of the Hessian may cost.
 _WORTH = 12.0
 #: Features per sample, most samples and fewest entries of dense data that are worked on through the products
@@ -239,7 +241,7 @@ class QuasiNewton:
         # The work of one Gram matrix, in sweeps.
         gram = rows.view.shape[0] * d / (4.0 * target.view.shape[0] * P)
         worth = max(_WORTH, 3.0 * iteration)
-        if coupled and P * d <= 600 and gram * P * (P + 1) / 2 <= worth and near:
+        if coupled and P * d <= _EXACT and gram * P * (P + 1) / 2 <= worth and near:
             return Coupled(self.whole, rows, target)
         if d < DEAR:
             return (Blocks if gram * P <= worth else Shared)(self.whole, rows, target)
@@ -249,6 +251,19 @@ class QuasiNewton:
         if cost <= worth and (iteration == 0 or cost <= 0.5 * left):
             return Blocks(self.whole, rows, target, share=0.97)
         return Shared(self.whole, rows, target) if iteration == 0 else None
+
+    def exact_cost(self) -> float:
+        """Return about how many sweeps the whole Hessian of all rows takes."""
+        P, d = self.objective.columns, self.objective.features
+        return d * (P + 1) / 8.0
+
+    def exact_curvature(self) -> Curvature | None:
+        """Return the whole Hessian of all rows, if it is not too large."""
+        P, d = self.objective.columns, self.objective.features
+        if P * (d + 1) > _EXACT:
+            return None
+        coupled = self.objective.codes is None and P > 1
+        return (Coupled if coupled else Blocks)(self.whole, self.objective, self.objective)
 
     def separated(self) -> bool:
         """Return whether the classes have turned out to be separable, so that there is no minimum."""
