@@ -151,7 +151,7 @@ class QuasiNewton:
         """Yield a step after each iteration."""
         coef, intercept = self.start
         rows: SmoothObjective | None = None
-        first = 0
+        first = rises = 0
         if self._wide():
             coef, intercept = yield from self._through_samples(coef, intercept, control)
             first = 1
@@ -161,7 +161,9 @@ class QuasiNewton:
             elif rows is None:
                 rows = self._model_rows()
             self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
+            self.last.rises = rises  # a way that was rough on a sample will be
             yield from self.last.steps(control)
+            rises = self.last.rises
             if control.reason() is not None:
                 return
             coef, intercept = self.point.coef, self.point.intercept
