@@ -532,7 +532,7 @@ def test_a_rough_way_is_judged_by_the_whole_hessian(monkeypatch):
     y = (X[:, :4] @ random.standard_normal((4, 3)) + random.gumbel(size=(6000, 3))).argmax(axis=1)
     formed = []
     exact = QuasiNewton.exact_curvature
-    monkeypatch.setattr(QuasiNewton, "exact_curvature", lambda self: formed.append(1) or exact(self))
+    monkeypatch.setattr(QuasiNewton, "exact_curvature", lambda *of: formed.append(1) or exact(*of))
     monkeypatch.setattr("separatrix.solvers._descent._ROUGH", 0)
     rough = LogisticRegression(solver="quasi-newton", C=10.0).fit(X, y)
     monkeypatch.setattr("separatrix.solvers._descent._ROUGH", 10**9)

@@ -24,6 +24,8 @@ _SMALL = 1 << 18
 CAUTION = 10.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
+#: There a new model is formed after so many times the steps before the last one.
+_OFTEN = 1.5
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
 _NEAR = 0.03
 #: Features from which products of rows are dear.
@@ -104,7 +106,7 @@ class Descent:
             if exact:
                 self.pairs.clear()
             if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
-                refresh = max(4, (3 if self.solver.objective.features < DEAR else 6) * iteration)
+                refresh = max(4, (_OFTEN if self.rises >= _ROUGH else 3 if self.solver.objective.features < DEAR else 6) * iteration)
             moved = self._search(self._direction(), control)
             if moved is None:
                 if self.single:
@@ -135,8 +137,8 @@ class Descent:
     def _refresh(self, iteration: int) -> bool:
         """Form a new model of the Hessian, if one is worth it; return whether."""
         near = self.later or iteration > 4
-        rough = self.final and self.rises >= _ROUGH and iteration >= self.solver.exact_cost()
-        model = self.solver.exact_curvature() if rough else None
+        rough = self.rises >= _ROUGH and iteration >= self.solver.exact_cost()
+        model = self.solver.exact_curvature(self.objective) if rough else None
         if model is None:
             model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
         if model is None:
@@ -151,7 +153,7 @@ class Descent:
         """Form the exact Hessian where the way was too rough for an estimate to be trusted; return if."""
         if self.fresh or self.rises < _ROUGH:
             return False
-        model = self.solver.exact_curvature()
+        model = self.solver.exact_curvature(self.objective)
         if model is None:
             return False
         self.model, self.ahead, self.smoothed, self.fresh = model, None, None, True

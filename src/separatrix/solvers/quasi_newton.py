@@ -259,13 +259,13 @@ class QuasiNewton:
         P, d = self.objective.columns, self.objective.features
         return d * (P + 1) / 8.0
 
-    def exact_curvature(self) -> Curvature | None:
-        """Return the whole Hessian of all rows, if it is not too large."""
+    def exact_curvature(self, objective: SmoothObjective) -> Curvature | None:
+        """Return the whole Hessian of an objective, if it is not too large."""
         P, d = self.objective.columns, self.objective.features
         if P * (d + 1) > _EXACT:
             return None
         coupled = self.objective.codes is None and P > 1
-        return (Coupled if coupled else Blocks)(self.whole, self.objective, self.objective)
+        return (Coupled if coupled else Blocks)(self.whole, objective, objective)
 
     def separated(self) -> bool:
         """Return whether the classes have turned out to be separable, so that there is no minimum."""
