@@ -106,7 +106,8 @@ class Descent:
             if exact:
                 self.pairs.clear()
             if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
-                refresh = max(4, (_OFTEN if self.rises >= _ROUGH else 3 if self.solver.objective.features < DEAR else 6) * iteration)
+                seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
+                refresh = max(4, int((_OFTEN if self.rises >= _ROUGH else seldom) * iteration))
             moved = self._search(self._direction(), control)
             if moved is None:
                 if self.single:
