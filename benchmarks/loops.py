@@ -87,6 +87,9 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "box dual hinge": partial(_fit, _short, "LinearSVC", loss="hinge"),
     "hinge dense": partial(_fit, partial(_dense, 2, rows=400), "LinearSVC", loss="hinge"),
     "crammer singer": partial(_fit, partial(_text, 5, rows=200), "LinearSVC", multi_class="crammer_singer"),
+    "crammer singer small": partial(
+        _fit, partial(_dense, 3, rows=100), "LinearSVC", multi_class="crammer_singer"
+    ),
     "logistic small": partial(_fit, _little, "LogisticRegression"),
     "logistic small l1": partial(_fit, _little, "LogisticRegression", l1_ratio=1.0, C=0.1),
     "smo": partial(_fit, partial(_dense, 3), "SVC", C=10.0),
@@ -98,6 +101,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "substrings": partial(_gram, kernels.Spectrum(4), 12),
     "subsequences": partial(_gram, kernels.Subsequence(3, 0.5), 4),
     "svmlight": _read,
+    "gram": partial(_fit, partial(_dense, 2, rows=4000), "RidgeClassifier"),
     "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }
 """By name, what prepares a loop and returns it."""
