@@ -181,3 +181,39 @@ class ConstantColumn(DataView):
 def view_of(X: Any) -> DenseView | CsrView:
     """Return the view that fits ``X``, a two-dimensional array or CSR matrix."""
     return CsrView(X) if sparse.issparse(X) else DenseView(X)
+
+
+class _KeptBlocks(DataView):
+    """Sparse rows in memory whose blocks are made once: SciPy takes longer to make one than to check it."""
+
+    sparse = True
+
+    def __init__(self, view: CsrView) -> None:
+        self.view, self.shape, self.dtype = view, view.shape, view.dtype
+        self.made = {rows.start: view.read(rows) for rows in view.parts()}
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row."""
+        return self.view.row_elements
+
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return self.view.parts()
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbouring rows as a CSR matrix."""
+        block = self.made.get(rows.start)
+        known = block is not None and block.shape[0] == rows.stop - rows.start
+        return block if known else self.view.read(rows)
+
+    def take(self, rows: Array) -> Any:
+        """Return the given rows as one CSR matrix."""
+        return self.view.take(rows)
+
+
+def with_kept_blocks(view: DataView) -> DataView:
+    """Return a view that makes the blocks of sparse rows in memory once, for many passes over them."""
+    if isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1:
+        return _KeptBlocks(view)
+    return view

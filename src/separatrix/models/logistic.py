@@ -21,6 +21,7 @@ from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
+from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, last_solution
 from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
@@ -34,28 +35,6 @@ if TYPE_CHECKING:
     from separatrix.solvers.separation import Watch
     from separatrix.solvers.small_logit import SmallLogit
     from separatrix.solvers.working_set import WorkingSet
-
-#: scikit-learn's names, and the method of ours that each selects.
-_SOLVERS = {
-    "auto": "auto",
-    "lbfgs": "quasi-newton",
-    "newton-cg": "quasi-newton",
-    "newton-cholesky": "newton",
-    "liblinear": "auto",
-    "sag": "auto",
-    "saga": "auto",
-    "quasi-newton": "quasi-newton",
-    "newton": "newton",
-    "dual-coordinate": "dual-coordinate",
-    "working-set": "working-set",
-}
-#: Names of ours, which mean that method whatever the size of the data.
-_OWN = ("newton", "quasi-newton", "working-set", "dual-coordinate")
-#: Fewest features and largest share of stored entries of sparse data that may be fitted in the dual. It
-#: crawls where samples outnumber features; where C times the squared length of a row is large, steps on
-#: all rows crawl, too, and with so many features and several classes more than the dual.
-_DUAL_FEATURES, _DUAL_DENSITY, _STIFF, _WIDE = 400, 0.1, 30.0, 4096
-
 
 #: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
 _WORDS = {
@@ -167,7 +146,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
-        "solver": [StrOptions(set(_SOLVERS))],
+        "solver": [StrOptions(set(SOLVERS))],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
@@ -296,7 +275,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
 
     def _method(self, X: Any, n_classes: int, C: float, ratio: float) -> str:
         """Return the solver that fits the problem, or the one that was named if it can solve it."""
-        method = "dual-coordinate" if self.dual else _SOLVERS[self.solver]
+        method = "dual-coordinate" if self.dual else SOLVERS[self.solver]
         if self.dual and self.solver not in ("auto", "liblinear", "dual-coordinate"):
             raise ValueError(
                 f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
@@ -327,7 +306,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 "solver='auto'."
             )
         if method == "auto" and np.isfinite(C) and not apart and self.solver != "liblinear":
-            if hasattr(X, "indptr") and _dual_is_quicker(X, n_classes, C):
+            if hasattr(X, "indptr") and dual_is_quicker(X, n_classes, C):
                 return "dual-coordinate"
         return method
 
@@ -368,7 +347,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
     ) -> QuasiNewton | SoftmaxDual | WorkingSet | SmallLogit:
         common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
         # Each fit loads the one solver that it needs.
-        if self.solver not in _OWN and method != "dual-coordinate" and self.max_iter > 0:
+        if self.solver not in OWN and method != "dual-coordinate" and self.max_iter > 0:
             from separatrix.solvers.small_logit import SmallLogit, is_small
 
             if is_small(problem):
@@ -498,15 +477,3 @@ class LogisticRegression(PathOverC, LinearClassifier):
             return np.asarray(log_softmax(scores, axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-
-def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
-    """Return whether sparse data are better fitted in the dual."""
-    n, d = X.shape
-    wide = n_classes > 2 and d > _WIDE
-    if not wide and (d < _DUAL_FEATURES or X.nnz > _DUAL_DENSITY * n * d):
-        return False
-    if n <= (d if n_classes > 2 else d / 3):
-        return True
-    stiff = C * float(np.square(X.data, dtype=np.float64).sum()) > _STIFF * n
-    return bool(stiff and (wide or n <= d))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import CsrView, view_of
+from separatrix.data.memory import view_of, with_kept_blocks
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
@@ -48,35 +48,6 @@ class Point:
     residuals: Array | None = None
 
 
-class _KeptBlocks(DataView):
-    """Sparse rows in memory whose blocks are made once: SciPy takes longer to make one than to check it."""
-
-    sparse = True
-
-    def __init__(self, view: CsrView) -> None:
-        self.view, self.shape, self.dtype = view, view.shape, view.dtype
-        self.made = {rows.start: view.read(rows) for rows in view.parts()}
-
-    @property
-    def row_elements(self) -> float:
-        """Mean number of stored values in a row."""
-        return self.view.row_elements
-
-    def parts(self) -> list[slice]:
-        """Return the rows of each block, in order."""
-        return self.view.parts()
-
-    def read(self, rows: slice) -> Any:
-        """Return neighbouring rows as a CSR matrix."""
-        block = self.made.get(rows.start)
-        known = block is not None and block.shape[0] == rows.stop - rows.start
-        return block if known else self.view.read(rows)
-
-    def take(self, rows: Array) -> Any:
-        """Return the given rows as one CSR matrix."""
-        return self.view.take(rows)
-
-
 class SmoothObjective:
     """The objective of a problem with logistic loss and an L2 penalty.
 
@@ -90,10 +61,7 @@ class SmoothObjective:
 
     def __init__(self, problem: Problem, l2: float) -> None:
         self.problem, self.l2 = problem, l2
-        view = problem.view
-        self.view: DataView = view
-        if isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1:
-            self.view = _KeptBlocks(view)
+        self.view: DataView = with_kept_blocks(problem.view)
         self.features, self.columns = self.view.shape[1], problem.columns
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
