@@ -101,6 +101,36 @@ def test_import_is_light():
     assert done.stdout.split() == []
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param("from scipy import stats; print(stats.norm.cdf(0.0))", id="from the package"),
+        pytest.param("import scipy.stats; print(scipy.stats.norm.cdf(0.0))", id="by its path"),
+        pytest.param("import scipy.stats.distributions as d; print(d.norm.cdf(0.0))", id="a part of it"),
+        pytest.param("from sklearn.utils import fixes; print(fixes._mode([0.5])[0][0])", id="scikit-learn"),
+    ],
+)
+def test_a_fit_leaves_statistics_for_later(use):
+    code = (
+        "import sys, separatrix; separatrix.SVC().fit([[0.0], [1.0]], [0, 1]).predict([[0.0]]); "
+        f"print('scipy.stats' in sys.modules); {use}; print(type(sys.modules['scipy.stats']).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "0.5", "module"]
+
+
+def test_statistics_used_while_they_are_held_back():
+    """Another thread may ask for them just then."""
+    code = (
+        "import sys; from separatrix.models._light_start import _Later; "
+        "held = sys.modules['scipy.stats'] = _Later('scipy.stats'); "
+        "from scipy.stats import norm; "
+        "print(norm.cdf(0.0), sys.modules['scipy.stats'] is held, held.norm is norm)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.5", "False", "True"]
+
+
 def test_names_are_complete_and_come_when_asked_for():
     import separatrix
 
