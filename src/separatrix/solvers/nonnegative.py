@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import optimize
 
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
@@ -35,6 +34,8 @@ class Nonnegative(Orthogonal):
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Solve all columns, then judge."""
+        from scipy.optimize import nnls  # its package takes longer to load than a small fit to run
+
         p = self.problem
         Z = self._reduce()
         for column in range(p.columns):
@@ -43,7 +44,7 @@ class Nonnegative(Orthogonal):
             if alpha > 0:
                 R = np.concatenate([R, np.diag(np.sqrt(alpha) / self.scale)])
                 z = np.concatenate([z, np.zeros(self.scale.shape[0])])
-            w = optimize.nnls(R, z, maxiter=100 * max(10, R.shape[1]))[0]
+            w = nnls(R, z, maxiter=100 * max(10, R.shape[1]))[0]
             self.W[:, column] = np.where(self.constant, 0.0, w / self.scale)
             if control.expired():
                 break
