@@ -30,8 +30,8 @@ from separatrix.certificate import Certificate
 from separatrix.data.threads import in_threads, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
+from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Outcome
-from separatrix.solvers._softmax_gap import row_arguments
 
 LOSS_NAMES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
 """The losses whose dual is a box."""

@@ -14,7 +14,7 @@ from separatrix import _hot
 from separatrix.data.memory import CsrView
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView
-from separatrix.solvers._softmax_gap import row_arguments
+from separatrix.solvers._coordinate_rows import row_arguments
 
 #: Up to this width threads share the rows of a transposed product, beyond it the columns.
 _NARROW = 16

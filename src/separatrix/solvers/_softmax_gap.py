@@ -16,30 +16,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import entr
 
 from separatrix import _hot
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem
+from separatrix.solvers._coordinate_rows import row_arguments
 
 #: Columns that one task of a transposed product works on.
 _TASK_COLUMNS = 32
 #: Rows of one task of a score product.
 _TASK_ROWS = 2048
 _MOST_NEWTON_STEPS = 50
-
-
-def row_arguments(block: Any) -> tuple[Any, ...]:
-    """Return a block of rows as the compiled loops take it: the array; or data, places and width."""
-    if not sparse.issparse(block):
-        unit = block.shape[1] <= 1 or block.strides[1] == block.itemsize
-        return (block if unit else np.ascontiguousarray(block),)
-    indices, indptr = block.indices, block.indptr
-    if indices.dtype != indptr.dtype:
-        indices, indptr = indices.astype(np.int64, copy=False), indptr.astype(np.int64, copy=False)
-    return block.data, indices, indptr, block.shape[1]
 
 
 def _part(rows: tuple[Any, ...], at: slice) -> tuple[Any, ...]:

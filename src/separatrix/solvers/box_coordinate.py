@@ -23,10 +23,10 @@ from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual
+from separatrix.solvers._coordinate_rows import row_arguments, visit
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
-from separatrix.solvers._rows import chunks, in_memory
-from separatrix.solvers._softmax_gap import row_arguments
+from separatrix.solvers._rows import in_memory
 
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
@@ -37,8 +37,6 @@ _MOST_BYTES, _LANES = 256, 8
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
 #: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
 _NEGLIGIBLE = 0.03
-#: Stored values times columns visited between two looks at the clock: a few milliseconds.
-_CHUNK_WORK = 4 << 20
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
@@ -344,13 +342,8 @@ class _Group:
         self.random = _hot.shuffle(self.order, self.random)
         self.tally[:] = 0.0
         self.state.negligible = self.strict * _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
-        size = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, view.row_elements))))
-        for rows, begin, end, gathered in chunks(view, self.order, size):
-            arguments = row_arguments(rows)
-            run = self.state.run_dense if len(arguments) == 1 else self.state.run_csr
-            run(*arguments, self.order, begin, end, gathered)
-            if control.expired():
-                return
+        if not visit(self.state, view, self.order, self.padded, control):
+            return
         self.count += 1
         gain = float(self.tally[0])
         self.level = max(self.level + gain if self.best == np.inf else self.level, 0.0)

@@ -33,17 +33,16 @@ from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
+from separatrix.solvers._coordinate_rows import CHUNK_WORK, visit
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._simplex import best_part, freedom, newton_direction
-from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
+from separatrix.solvers._softmax_gap import Certified, SoftmaxGap
 
 #: Tolerances from here on are reached in single precision, unless ``C s_i ‖x_i‖²`` allows too small ``μ``.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 100.0
 #: A sample may sleep if its gap is below this part of tol, were all samples to have as much.
 _NEGLIGIBLE = 0.1
-#: Stored values times classes visited between two looks at the clock: a few milliseconds.
-_CHUNK_WORK = 4 << 20
 #: Visits of an epoch at least.
 _SMALL = 15_000
 #: Newton steps of the whole problem: multiply-adds of one up to which they begin at once; epochs after which
@@ -268,7 +267,7 @@ class LinearCrammerSinger:
         rho = _LATE_RHO if started else min(_RHO, _STIFF / max(stiffness, 1e-300))
         state = _hot.SmallJoint(x=x, classes=classes, cost=cost, W=W, mu=mu, rho=rho, tol=goal)
         size = W.size
-        several = int(np.clip(_CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
+        several = int(np.clip(CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
         padded, weights = np.zeros((n, self.padded)), np.zeros((d, self.padded))
         bias = np.zeros(self.padded)
         for _ in range(_MOST_NEWTON // several):
@@ -292,18 +291,7 @@ class LinearCrammerSinger:
         self._arrays["tally"][:] = 0.0
         n = self.order.shape[0]
         self._state.negligible = part * self.tol * self.level / max(1, n)
-        chunk = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, self.view.row_elements))))
-        for begin in range(0, n, chunk):
-            end = min(begin + chunk, n)
-            source, gathered = self.view.array, -1
-            if not self.view.rows_in_place:
-                source, gathered = self.view.take(self.order[begin:end]), begin
-            rows = row_arguments(source)
-            run = self._state.run_dense if len(rows) == 1 else self._state.run_csr
-            run(*rows, self.order, begin, end, gathered)
-            if control.expired():
-                return False
-        return True
+        return visit(self._state, self.view, self.order, self.padded, control)
 
     def _newton(self, control: Control) -> float:
         """Move the samples that use several classes together, where they are few; return the dual's gain."""

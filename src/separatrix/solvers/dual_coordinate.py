@@ -36,9 +36,10 @@ from separatrix.certificate import Certificate
 from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
+from separatrix.solvers._coordinate_rows import visit
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
-from separatrix.solvers._softmax_gap import Certified, SoftmaxGap, row_arguments
+from separatrix.solvers._softmax_gap import Certified, SoftmaxGap
 
 #: Added to all inner products where the intercept is free, relative to the median of the squared row lengths.
 _SIGMA = 1.0
@@ -46,8 +47,6 @@ _SIGMA = 1.0
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e7
 #: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
 _NEGLIGIBLE = 0.03
-#: Stored values times columns visited between two looks at the clock: a few milliseconds.
-_CHUNK_WORK = 4 << 20
 #: Certified gaps after which single precision is given up if none was clearly better than the one before.
 _PATIENCE = 2
 #: Epochs whose gain is more than this part of the last one's are slow; κ is this part of the stiffness.
@@ -304,18 +303,7 @@ class SoftmaxDual:
         # While Y moves, every sample is affected: none may rest.
         restful = self._momentum is None
         self._state.negligible = _NEGLIGIBLE * self.tol * self.level / max(1, n) if restful else 0.0
-        chunk = int(max(1, _CHUNK_WORK // (self.padded * max(1.0, self.view.row_elements))))
-        for begin in range(0, n, chunk):
-            end = min(begin + chunk, n)
-            source, gathered = self.view.array, -1
-            if not self.view.rows_in_place:
-                source, gathered = self.view.take(self.order[begin:end]), begin
-            rows = row_arguments(source)
-            run = self._state.run_dense if len(rows) == 1 else self._state.run_csr
-            run(*rows, self.order, begin, end, gathered)
-            if control.expired():
-                return False
-        return True
+        return visit(self._state, self.view, self.order, self.padded, control)
 
     def _move_outer(self) -> None:
         """Move what stands still within an epoch: the multiplier, and the point of acceleration."""
