@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bind_epochs.hpp"
 #include "bindings.hpp"
 #include "box_dual_state.hpp"
 #include "kernels.hpp"
@@ -24,8 +25,6 @@ template <class T>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Optional = std::optional<Array<T>>;
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 template <class T>
 T* pointer(const Optional<T>& array) { return array ? array->data() : nullptr; }
@@ -55,29 +54,9 @@ Response response_of(const Array<const double>& f, const Optional<const double>&
 
 template <class S, class T>
 void bind_rows(nb::class_<BoxDualState<S>>& c) {
-    using State = BoxDualState<S>;
-    using Order = Array<const std::int64_t>;
-    const auto visit = [](State& state, const auto& rows, const Order& order, std::int64_t begin, std::int64_t end,
-                          std::int64_t gathered) {
-        const Visits visits{order.data(), begin, end, end - begin, gathered};
-        nb::gil_scoped_release release;
+    bind_epochs<T>(c, [](const auto& rows, BoxDualState<S>& state, const Visits& visits) {
         kernel_set().of<T, S>().of(rows)(rows, state, visits);
-    };
-    c.def("run_dense", [=](State& state, const Matrix<T>& X, const Order& order, std::int64_t begin,
-                           std::int64_t end, std::int64_t gathered) {
-        visit(state, DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))}, order, begin,
-              end, gathered);
     });
-    const auto def_csr = [&]<class Index>(Index) {
-        c.def("run_csr", [=](State& state, const Array<const T>& data, const Array<const Index>& indices,
-                             const Array<const Index>& indptr, std::int64_t d, const Order& order,
-                             std::int64_t begin, std::int64_t end, std::int64_t gathered) {
-            visit(state, CsrArray<T, Index>{data.data(), indices.data(), indptr.data(), d}, order, begin, end,
-                  gathered);
-        });
-    };
-    def_csr(std::int32_t{});
-    def_csr(std::int64_t{});
 }
 
 template <class S>

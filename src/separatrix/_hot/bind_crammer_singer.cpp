@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bind_epochs.hpp"
 #include "bindings.hpp"
 #include "crammer_singer_state.hpp"
 #include "kernels.hpp"
@@ -18,35 +19,14 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-using Order = Array<const std::int64_t>;
 
 const CrammerSingerSet& kernel_set() { return SEPARATRIX_CHOSEN(crammer_singer_set); }
 
-// Rows visited: positions begin to end of the order; gathered rows as in visits.hpp.
 template <class S, class T>
 void bind_rows(nb::class_<CrammerSingerState<S>>& c) {
-    using State = CrammerSingerState<S>;
-    const auto visit = [](State& state, const auto& rows, const Order& order, std::int64_t begin,
-                          std::int64_t end, std::int64_t gathered) {
-        const Visits visits{order.data(), begin, end, end - begin, gathered};
-        nb::gil_scoped_release release;
+    bind_epochs<T>(c, [](const auto& rows, CrammerSingerState<S>& state, const Visits& visits) {
         kernel_set().of<T, S>().of(rows)(rows, state, visits);
-    };
-    c.def("run_dense", [=](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X,
-                           const Order& order, std::int64_t begin, std::int64_t end, std::int64_t gathered) {
-        const DenseArray<T> rows{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
-        visit(state, rows, order, begin, end, gathered);
     });
-    const auto def_csr = [&]<class Index>(Index) {
-        c.def("run_csr", [=](State& state, const Array<const T>& data, const Array<const Index>& indices,
-                             const Array<const Index>& indptr, std::int64_t d, const Order& order,
-                             std::int64_t begin, std::int64_t end, std::int64_t gathered) {
-            const CsrArray<T, Index> rows{data.data(), indices.data(), indptr.data(), d};
-            visit(state, rows, order, begin, end, gathered);
-        });
-    };
-    def_csr(std::int32_t{});
-    def_csr(std::int64_t{});
 }
 
 template <class S>

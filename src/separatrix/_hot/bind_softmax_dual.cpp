@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "bind_epochs.hpp"
 #include "bindings.hpp"
 #include "kernels.hpp"
 #include "softmax_dual_state.hpp"
@@ -23,16 +24,13 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 const SoftmaxDualSet& kernel_set() { return SEPARATRIX_CHOSEN(softmax_dual_set); }
 
 // Every function exists for dense rows and both widths of CSR indices: it takes X, or data, indices, indptr
-// and the number of features, and then what is its own. Python keeps the arrays of a state alive.
+// and the number of features, and then what is its own.
 template <class S, class T>
 void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
     using State = SoftmaxDualState<S>;
-    const auto visit = [](State& state, const auto& rows, const Array<const std::int64_t>& order,
-                          std::int64_t begin, std::int64_t end, std::int64_t gathered) {
-        const Visits visits{order.data(), begin, end, end - begin, gathered};
-        nb::gil_scoped_release release;
+    bind_epochs<T>(c, [](const auto& rows, State& state, const Visits& visits) {
         kernel_set().of<T, S>().of(rows).pass(rows, state, visits);
-    };
+    });
     const auto score = [](const auto& rows, const Array<const S>& weights, const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(out.shape(0)), padded = static_cast<std::int64_t>(out.shape(1));
         nb::gil_scoped_release release;
@@ -47,10 +45,6 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
     const auto dense = [](const Matrix<T>& X) {
         return DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
     };
-    c.def("run_dense", [=](State& state, const Matrix<T>& X, const Array<const std::int64_t>& order,
-                           std::int64_t begin, std::int64_t end, std::int64_t gathered) {
-        visit(state, dense(X), order, begin, end, gathered);
-    });
     m.def("padded_scores", [=](const Matrix<T>& X, const Array<const S>& weights, const Array<S>& out) {
         score(dense(X), weights, out);
     });
@@ -64,11 +58,6 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
         const auto csr = [](const Data& data, const Places& indices, const Places& indptr, std::int64_t d) {
             return CsrArray<T, Index>{data.data(), indices.data(), indptr.data(), d};
         };
-        c.def("run_csr", [=](State& state, const Data& data, const Places& indices, const Places& indptr,
-                             std::int64_t d, const Array<const std::int64_t>& order, std::int64_t begin,
-                             std::int64_t end, std::int64_t gathered) {
-            visit(state, csr(data, indices, indptr, d), order, begin, end, gathered);
-        });
         m.def("padded_scores", [=](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
                                    const Array<const S>& weights, const Array<S>& out) {
             score(csr(data, indices, indptr, d), weights, out);
