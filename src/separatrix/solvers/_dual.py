@@ -383,7 +383,7 @@ class State:
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)
         # The violation is no larger; and steps and violation at the last pause.
-        self.first = float(np.ptp(E)) if E.size else 0.0
+        self.first = float(E.max() - E.min()) if E.size else 0.0
         self.paused = 0, self.first
 
     def steps_for(self, factor: float) -> float:

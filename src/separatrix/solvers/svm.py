@@ -161,6 +161,7 @@ class SupportMachines:
             # A mere aim may cost so many steps; counted by the solver, so that every run ends at the same.
             most = self._most = min(self.max_steps, _MORE * (1000 + 10 * longest))
         self._open, self._done = np.arange(count), np.zeros(count, dtype=np.int64)
+        self._collected: list[tuple[int, str, float] | None] = [None] * count
         self._solver: SmallProblems | SequentialMinimal
         if SmallProblems.suits(matrix, self.problems):
             # To go on costs next to nothing, and makes the gap small as well.
@@ -204,7 +205,7 @@ class SupportMachines:
                     finished = "max_iter"
                     break
                 yield step
-            self._collect()
+            self._collect(whole=True)
             if finished is None:  # told to stop
                 return
             if self.solutions.violation.max() <= self.tol and self.machines.relative_gap.max() <= self.gap:
@@ -222,12 +223,16 @@ class SupportMachines:
         step.finished = self._status()
         yield step
 
-    def _collect(self) -> None:
+    def _collect(self, *, whole: bool = False) -> None:
         self._machines = None
         if isinstance(self._solver, SequentialMinimal):
             places = zip(self._open.tolist(), self._done.tolist(), strict=True)
             for (k, done), solution in zip(places, self._solver.solutions, strict=True):
-                self.solutions.put(k, solution, done)
+                # Of many problems most have not changed since the last step.
+                now = solution.steps + done, solution.status, solution.violation
+                if whole or self._collected[k] != now:
+                    self._collected[k] = now
+                    self.solutions.put(k, solution, done)
 
     def _spent(self) -> bool:
         """Return whether all problems that still run have taken as many steps as this round may cost."""
