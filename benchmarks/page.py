@@ -1,4 +1,7 @@
-"""The page of documentation, made from the results: nothing on it is written by hand but the rules."""
+"""The page of documentation, made from the results: nothing on it is written by hand but the rules.
+
+The table in the README beside the documentation is made at the same time.
+"""
 
 import argparse
 from collections import Counter
@@ -6,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, judge, picture, report, results
+from benchmarks import growth, judge, picture, readme, report, results
 from benchmarks.families import ABOUT, FAMILIES
 from benchmarks.verdict import CLOSE, MARGIN, MARGIN_OF_FEW, MET, MISSED, ORDER, UNCOMPARABLE, UNMEASURED
 
@@ -205,4 +208,7 @@ def main(line: list[str]) -> int:
         drawn.append("growth")
     (arguments.docs / "benchmarks.md").write_text(markdown(found, judged, drawn), encoding="utf-8")
     print(f"wrote {arguments.docs / 'benchmarks.md'}")
+    beside = arguments.docs.absolute().parent / "README.md"
+    if readme.renew(beside, judged):
+        print(f"wrote the speeds of {beside}")
     return 0

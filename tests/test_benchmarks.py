@@ -27,6 +27,7 @@ from benchmarks import (
     page,
     peers,
     reading,
+    readme,
     report,
     results,
     rows,
@@ -462,6 +463,25 @@ def test_the_page_is_made_from_the_results(tmp_path, ridge_row):
         assert (tmp_path / "figures" / "benchmarks" / f"{name}.png").stat().st_size > 1000
     with pytest.raises(SystemExit, match="no results"):
         page.main(["--results", str(tmp_path / "nothing"), "--docs", str(tmp_path)])
+
+
+def test_the_readme_has_the_spread_of_each_task(tmp_path):
+    values = ((2.0, "2×", "met"), (8.0, "> 8×", "met"), (None, "–", "not measured"))
+    judged = [
+        {"target": "svm-each", "value": value, "found": found, "verdict": verdict}
+        for value, found, verdict in values
+    ]
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n", encoding="utf-8")
+    assert readme.renew(path, judged)
+    before, *lines, after = path.read_text(encoding="utf-8").splitlines()
+    assert (before, after) == ("before", "after")
+    assert len(lines) == 5
+    assert "`SVC`: fit" in lines[3]
+    assert lines[3].endswith("| 2 of 3 | 2 | > 4 | > 8 |")
+    path.write_text("no marks", encoding="utf-8")
+    assert not readme.renew(path, judged)
+    assert path.read_text(encoding="utf-8") == "no marks"
 
 
 def test_the_command_line_says_what_is_wrong(capsys, tmp_path):
