@@ -437,3 +437,75 @@ def test_quoted_texts_in_parts(texts):
     assert X["text"].to_pylist() == texts
     assert X["n"].to_pylist() == list(range(len(texts)))
     assert y.tolist() == ["ab"[k % 2] for k in range(len(texts))]
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**25), 10**25).map(str),
+    st.from_regex(r"[+-]?([0-9]{1,20}\.[0-9]{0,20}|\.[0-9]{1,9})(e[+-]?[0-9]{1,2})?", fullmatch=True),
+)
+
+
+LABELS = st.sampled_from(["a", "ü ", "-1", "x y"])
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, LABELS), min_size=1, max_size=30))
+def test_the_compiled_parser_reads_numbers_as_python_does(rows):
+    from separatrix.data.files._delimited import NumberLines
+
+    text = "".join(f"{first},skipped,{kind},{second}\n" for first, second, kind in rows).encode()
+    lines = NumberLines(["p", "q", "y", "r"], ("r", "p"), "y", ",")
+    (batch,) = lines.parse(memoryview(text))
+    assert batch.schema.names == ["r", "p", "y"]
+    assert batch.column(0).to_pylist() == [float(second) for _, second, _ in rows]
+    assert batch.column(1).to_pylist() == [float(first) for first, _, _ in rows]
+    assert batch.column(2).to_pylist() == [kind for _, _, kind in rows]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["1,a,2,3", "1", "", "x,a", "nan,a", "inf,a", "1e999,a", ",a", "1 ,a", " 1,a", "1,", "1,NA", "1_0,a",
+     "0x1,a", "1\r2,a", "1,a\r", "--1,a", "1.2.3,a", "1e,a", "\u0661,a"],
+)  # fmt: skip
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_the_compiled_parser_leaves_odd_lines_alone(odd, at):
+    from separatrix.data.files._delimited import NumberLines
+
+    lines = ["1,a", "-2.5,b"]
+    lines.insert(at, odd)
+    text = ("\n".join(lines) + "\n").encode()
+    parser = NumberLines(["x", "y"], ("x",), "y", ",")
+    if odd == "1,a\r":  # a line end of its own kind
+        assert parser.parse(memoryview(text)) is not None
+    else:
+        assert parser.parse(memoryview(text)) is None
+        assert not parser.usable
+    assert NumberLines(["x", "y"], ("x",), "y", ",").parse(memoryview(b"1,\xff\n")) is None
+
+
+@given(st.binary(max_size=60), st.sampled_from([",", ";", " "]))
+def test_the_compiled_parser_survives_any_bytes(content, delimiter):
+    from separatrix.data.files._delimited import NumberLines
+
+    if content:
+        NumberLines(["x", "y", "z"], ("z",), "y", delimiter).parse(memoryview(content))
+        NumberLines(["x"], ("x",), None, delimiter).parse(memoryview(content))
+
+
+def test_both_parsers_read_the_same_file(tmp_path, monkeypatch):
+    """Parts of plain numbers, then one with a gap: the rows and labels are those of Arrow."""
+    from separatrix.data.files import _csv, _delimited
+
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.17g},{b:.3g},{'xyz'[k % 3]}" for k, (a, b) in enumerate(rng.normal(size=(3000, 2)))]
+    rows[2500] = ",1,x"
+    file = tmp_path / "t.csv"
+    file.write_text("a,b,kind\n" + "\n".join(rows) + "\n")
+    monkeypatch.setattr(_csv, "_PART_BYTES", 20_000)
+    monkeypatch.setattr(_delimited, "_TASK_BYTES", 3_000)
+    mixed = read(file, target="kind", missing="keep")
+    monkeypatch.setattr(_delimited, "_DELIMITERS", "")
+    arrow = read(file, target="kind", missing="keep")
+    np.testing.assert_array_equal(mixed.X, arrow.X)
+    assert mixed.y.tolist() == arrow.y.tolist()
+    assert np.isnan(mixed.X[2500, 0])

@@ -605,6 +605,20 @@ class SmoFloat32(_Smo): ...
 class SmoFloat64(_Smo): ...
 
 def run_smo(problems: list[Any], seconds: float, /) -> None: ...
+
+# Whole lines, the separator, for each column where its numbers go (-1: nowhere, -2: it holds the labels),
+# then numbers by columns, the labels' characters one after the other and the end of each. Returns whether all
+# rows were read; if not, what is written has no meaning.
+def parse_delimited(
+    text: NDArray[Any],
+    delimiter: str,
+    places: NDArray[Any],
+    values: NDArray[Any],
+    labels: NDArray[Any],
+    ends: NDArray[Any],
+    /,
+) -> bool: ...
+
 # Text as int8, one block of whole lines: upper bounds of rows and values.
 def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...
 

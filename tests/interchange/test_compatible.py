@@ -315,3 +315,50 @@ def test_real_processes(heart, tmp_path, write):
         done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["svm-train", "DATA", "PLACE"],
+        ["svm-predict", "DATA", "nowhere", "PLACE"],
+        ["svm-scale", "-s", "PLACE", "nowhere"],
+        ["liblinear-train", "DATA", "PLACE"],
+        ["liblinear-predict", "DATA", "nowhere", "PLACE"],
+        ["convert", "nowhere", "PLACE/m.sx"],
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_first(words, heart, tmp_path, write, run, monkeypatch):
+    file, place = write(*heart), str(tmp_path / "absent" / "out")
+    monkeypatch.setattr(sx.SVC, "fit", None)  # no fit, nor a look at other files, comes before
+    monkeypatch.setattr(sx.LinearSVC, "fit", None)
+    given = [file if word == "DATA" else word.replace("PLACE", place) for word in words]
+    said = run(*given, code=2 if words[0] == "convert" else 1)
+    assert "there is no directory" in said.err
+    assert str(tmp_path / "absent") in said.err
+
+
+def test_cross_validation_writes_no_model(heart, tmp_path, write, run, monkeypatch):
+    file = write(*heart)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    run("svm-train", "-v", "3", file, "absent/m")
+    run("liblinear-train", "-v", "3", file, "absent/m")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_devices_are_written_to_as_they_are(heart, tmp_path, write):
+    """Scripts send what they do not need to /dev/null, and what they want to see to /dev/stdout."""
+    file = write(*heart)
+    program = str(Path(sys.executable).with_name("separatrix"))
+
+    def call(*words):
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    call("svm-train", "-q", str(file), "/dev/null")
+    call("svm-train", "-q", str(file), "m")
+    call("svm-predict", "-q", str(file), "m", "out")
+    assert call("svm-predict", "-q", str(file), "m", "/dev/stdout") == (tmp_path / "out").read_text()
+    assert call("svm-predict", str(file), "m", "/dev/null").startswith("Accuracy = ")

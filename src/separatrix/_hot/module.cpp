@@ -151,4 +151,5 @@ NB_MODULE(_hot, m) {
     bind_smo(m);
     bind_strings(m);
     bind_svmlight(m);
+    bind_delimited(m);
 }

@@ -20,15 +20,20 @@ from separatrix.persistence._container import (
     ModelFileError,
     Tensors,
     atomic_write,
+    check_text_output,
     check_writable,
     read_container,
+    text_output,
     versions,
     write_container,
 )
 from separatrix.persistence._transformer import build_transformer, describe_transformer
 from separatrix.persistence._values import decode, encode
 
-__all__ = ["ModelFileError", "atomic_write", "check_writable", "describe", "load", "save"]
+__all__ = [
+    "ModelFileError", "atomic_write", "check_text_output", "check_writable", "describe", "load", "save",
+    "text_output",
+]  # fmt: skip
 
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {

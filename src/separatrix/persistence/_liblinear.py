@@ -21,7 +21,7 @@ from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.perceptron import Perceptron
 from separatrix.models.sgd import SGDClassifier
-from separatrix.persistence._container import ModelFileError, atomic_write
+from separatrix.persistence._container import ModelFileError, text_output
 from separatrix.persistence._text import Header, last_step, whole_labels
 
 Array = NDArray[Any]
@@ -117,7 +117,7 @@ class LiblinearModel:
             lines.append(f"label {' '.join(map(str, self.labels))}")
         lines += [f"nr_feature {self.coef.shape[1]}", f"bias {self.bias!r}"]
         lines += [*([f"rho {self.rho!r}"] if self.one_class else []), "w"]
-        with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+        with text_output(path) as file:
             file.writelines(f"{line}\n" for line in lines)
             weights = self.coef if self.bias < 0 else np.column_stack([self.coef, self.constant])
             for row in weights.T.astype(np.float64):

@@ -25,7 +25,7 @@ from separatrix.kernels import RBF, Kernel, Linear, Polynomial, Precomputed, Sig
 from separatrix.models.one_class import OneClassSVM
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
-from separatrix.persistence._container import ModelFileError, atomic_write
+from separatrix.persistence._container import ModelFileError, text_output
 from separatrix.persistence._text import Header, last_step, whole_labels
 
 Array = NDArray[Any]
@@ -138,7 +138,7 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
         header.append(f"nr_sv {' '.join(map(str, model.n_support_.tolist()))}")
     elif hasattr(model, "laplace_scale_"):
         header.append(f"probA {_spaced(model.laplace_scale_)}")
-    with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+    with text_output(path) as file:
         file.write("\n".join([*header, "SV", ""]))
         vectors = model.support_ if kernel_type == "precomputed" else model.support_vectors_
         file.writelines(_lines(coef, vectors))

@@ -17,6 +17,7 @@ INK = "#222222"
 # Marks figures that are made here, and the width of a legend that their size reckons with.
 _OWN = "separatrix"
 _LEGEND_INCHES = 2.1
+_LETTER_INCHES = 0.075
 _TINT = 0.76
 
 
@@ -73,6 +74,12 @@ def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02) -> None:
 def shortened(name: str, most: int = 80) -> str:
     """Cut a name that nobody would read to its end."""
     return name if len(name) <= most else f"{name[:most - 1]}…"
+
+
+def class_names(labels: Any) -> tuple[list[str], float]:
+    """Return names of classes beside a matrix, and the inches that those beyond a few letters take."""
+    names = [shortened(str(label), 28) for label in labels]
+    return names, _LETTER_INCHES * max(0, max(len(name) for name in names) - 6)
 
 
 def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:

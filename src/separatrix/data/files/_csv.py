@@ -1,9 +1,10 @@
 """Delimited text: CSV, TSV and their kin.
 
-Reading has two speeds. The fast way lets Arrow parse the file with a declared type for every column: as long
-as no quotation mark may hide a line end, in parts of whole lines, each by all threads, while the part before
-is made into a matrix; then as a stream. If Arrow refuses the file, or a value is missing or infinite, another
-and slower walk over the same file finds the place, so that the message can name row, line, column and value.
+Reading has three speeds. Lines of plain numbers are parsed by the compiled core (`_delimited.py`). Other
+files are parsed by Arrow with a declared type for every column: as long as no quotation mark may hide a line
+end, in parts of whole lines, each by all threads, while the part before is made into a matrix; then as a
+stream. If Arrow refuses the file, or a value is missing or infinite, another and slower walk over the same
+file finds the place, so that the message can name row, line, column and value.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
+from separatrix.data.files._delimited import NumberLines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -89,10 +91,13 @@ class CsvSource(TabularSource):
         types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
             types[plan.target] = pa.dictionary(pa.int32(), pa.string())
+        numbers = None
+        if not plan.texts:
+            numbers = NumberLines(self.names, plan.names, plan.target, self.header.delimiter)
         with open_errors(self.name):
             try:
                 row = 0
-                for batch in ahead(self._parsed(types)):
+                for batch in ahead(self._parsed(types, numbers)):
                     renamed = batch.rename_columns(list(types))
                     self._hint(renamed, row)
                     row += batch.num_rows
@@ -111,8 +116,8 @@ class CsvSource(TabularSource):
             line = next((line for number, line, _ in _rows(self) if number == row), None)
         return f"data row {row:,}" + ("" if line is None else f" (line {line:,} of the file)")
 
-    def _parsed(self, types: dict[str, Any]) -> Iterator[Any]:
-        """Yield the rows as Arrow reads them, by all threads where lines can be told apart."""
+    def _parsed(self, types: dict[str, Any], numbers: NumberLines | None) -> Iterator[Any]:
+        """Yield the rows by all threads where lines can be told apart, plain numbers by the compiled core."""
         from pyarrow import csv as arrow_csv
 
         positions = [self.names.index(name) for name in types]
@@ -125,15 +130,16 @@ class CsvSource(TabularSource):
             file.read(self.header.size)
             while size := file.readinto(memoryview(buffer)[held:]):  # type: ignore[attr-defined]
                 held += size
-                at = max(buffer.rfind(b"\n", 0, held), buffer.rfind(b"\r", 0, held)) + 1
+                at = buffer.rfind(b"\n", 0, held) + 1 or buffer.rfind(b"\r", 0, held) + 1
                 whole = memoryview(buffer)[:at]
-                if mark is not None and buffer.find(mark, 0, held) >= 0:
+                plain = mark is None or buffer.find(mark, 0, held) < 0
+                if mark is not None and not plain:
                     if not _whole_lines(whole, mark, delimiter):
                         stream, self._quoted = _Rest(bytes(buffer[:held]), file), True
                         yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
                         return
                 if at:
-                    yield from self._part(whole, types, positions)
+                    yield from self._part(whole, types, positions, numbers if plain else None)
                     buffer[: held - at] = buffer[at:held]
                     held -= at
                 elif held > _LONGEST_LINE:
@@ -144,13 +150,18 @@ class CsvSource(TabularSource):
                     buffer = buffer + bytes(len(buffer))
             rest = memoryview(buffer)[:held]
             if bytes(rest).strip():
-                yield from self._part(rest, types, positions)
+                yield from self._part(rest, types, positions, None)
 
-    def _part(self, text: bytes | memoryview, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
+    def _part(
+        self, text: memoryview, types: dict[str, Any], positions: list[int], numbers: NumberLines | None
+    ) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         if not (bytes(text[:4096]).strip() or bytes(text).strip()):
+            return
+        if numbers is not None and numbers.usable and (parsed := numbers.parse(text)) is not None:
+            yield from parsed
             return
         options = self._options(types, positions, _TASK_BYTES)
         options["parse_options"].newlines_in_values = False
