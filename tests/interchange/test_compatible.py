@@ -362,3 +362,32 @@ def test_devices_are_written_to_as_they_are(heart, tmp_path, write):
     call("svm-predict", "-q", str(file), "m", "out")
     assert call("svm-predict", "-q", str(file), "m", "/dev/stdout") == (tmp_path / "out").read_text()
     assert call("svm-predict", str(file), "m", "/dev/null").startswith("Accuracy = ")
+
+
+@pytest.mark.parametrize("labels", [(-1, 1), (1, -1), (2, 1), (3, 1, 2), (0, 5, -4)])
+def test_classes_are_listed_as_they_first_appear(labels, tmp_path, write, program, run):
+    """Columns of probabilities, and signs in model files, are where scripts look for them."""
+    random = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(len(labels)), random.integers(0, len(labels), 120)])
+    X = np.eye(3)[codes] + random.normal(size=(len(codes), 3))  # labels and probabilities disagree at times
+    file = write(X, np.array(labels)[codes])
+
+    def listed(name):
+        return next(line for line in (tmp_path / name).read_text().splitlines() if line.startswith("label"))
+
+    for words in (["svm-train", "-b", "1"], ["liblinear-train", "-s", "0", "-e", "1e-6"]):
+        predict = words[0].replace("train", "predict")
+        program(*words, file, tmp_path / "theirs")
+        run(*words, file, tmp_path / "ours")
+        assert listed("ours") == listed("theirs")
+        found = {}
+        for model in ("ours", "theirs"):
+            for tool in (program, run):
+                tool(predict, "-b", "1", file, tmp_path / model, tmp_path / "out")
+                found[model, tool] = np.loadtxt((tmp_path / "out").read_text().splitlines()[1:])
+                assert listed("out").split()[1:] == listed("theirs").split()[1:]
+            # LIBSVM couples pairs of classes in an iteration that ends early.
+            np.testing.assert_allclose(found[model, run], found[model, program], rtol=1e-4, atol=4e-3)
+        # Probabilities of machines come from other folds; those of logistic regression are unique.
+        near = 0.2 if predict == "svm-predict" else 1e-3
+        np.testing.assert_allclose(found["ours", run][:, 1:], found["theirs", program][:, 1:], atol=near)

@@ -158,6 +158,8 @@ def _train(words: list[str]) -> None:
     if bias >= 0 and not free:
         constant = coef[:, features]
     written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
+    if classes:
+        written = written.listed(io.label_order(y))
     written.write(place)
 
 

@@ -167,7 +167,7 @@ def _train(words: list[str]) -> None:
             _tell_noise(float(model.laplace_scale_[0]))
     if serial is not None:
         model.support_ = serial[model.support_].astype(np.int32) - 1
-    export_libsvm(model, place)
+    export_libsvm(model, place, io.label_order(y) if classes else None)
 
 
 def _laplace_scale(errors: Any) -> float:
@@ -238,8 +238,11 @@ def _predict(words: list[str]) -> None:
             raise CommandError(
                 f"{file}: the model has no probabilities; train it with -b 1, or predict with -b 0"
             )
-        labels, probabilities = model.classes_.tolist(), model.predict_proba(X)
-        predicted = model.classes_[np.argmax(probabilities, axis=1)]
+        labels = libsvm_labels(file)
+        # There the likeliest class is the one predicted, even where that contradicts the machine's decision.
+        p = model._calibrated(model._score_columns(model._check_new(X)))
+        probabilities = p[:, np.searchsorted(model.classes_, labels)]
+        predicted = np.array(labels)[np.argmax(probabilities, axis=1)]
     else:
         if getattr(model, "probability", False) and not quiet:
             print("Model supports probability estimates, but disabled in prediction.")

@@ -60,6 +60,13 @@ def whole_labels(y: Array, path: str) -> Array:
     return y.astype(np.int64)
 
 
+def label_order(y: Array) -> list[int]:
+    """Return the classes as LIBSVM and LIBLINEAR list them: as they first appear, but +1 before -1."""
+    classes, first = np.unique(y, return_index=True)
+    listed = [int(label) for label in classes[np.argsort(first)]]
+    return [1, -1] if listed == [-1, 1] else listed
+
+
 def class_weights(weights: dict[int, float], classes: Array) -> dict[int, float] | None:
     """Return the weights of classes that exist, and warn of others as LIBSVM does."""
     for label in weights:

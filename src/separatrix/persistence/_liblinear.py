@@ -9,7 +9,8 @@ bias, but a threshold ``rho``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,18 @@ class LiblinearModel:
         if scores.shape[1] == 1:
             return np.concatenate([p, np.exp(-np.logaddexp(0.0, scores))], axis=1)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def listed(self, labels: Sequence[int]) -> LiblinearModel:
+        """Return the same model with its labels in another order."""
+        assert self.labels is not None
+        order = [self.labels.index(label) for label in labels]
+        coef, constant = self.coef, self.constant
+        if len(coef) == 1:  # a positive score is the first label's
+            sign = 1.0 if order[0] == 0 else -1.0
+            coef, constant = sign * coef + 0.0, sign * constant + 0.0
+        else:
+            coef, constant = coef[order], constant[order]
+        return replace(self, labels=[int(label) for label in labels], coef=coef, constant=constant)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
