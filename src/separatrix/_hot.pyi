@@ -607,7 +607,7 @@ class SmoFloat64(_Smo): ...
 def run_smo(problems: list[Any], seconds: float, /) -> None: ...
 
 # Whole lines, the separator, for each column where its numbers go (-1: nowhere, -2: it holds the labels),
-# then numbers by columns, the labels' characters one after the other and the end of each. Returns whether all
+# then numbers by rows, the labels' characters one after the other and the end of each. Returns whether all
 # rows were read; if not, what is written has no meaning.
 def parse_delimited(
     text: NDArray[Any],

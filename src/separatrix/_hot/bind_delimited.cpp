@@ -22,6 +22,7 @@ void separatrix::bind_delimited(nb::module_& m) {
         const nb::gil_scoped_release release;
         return parse_delimited(text.data(), static_cast<std::int64_t>(text.shape(0)), delimiter, places.data(),
                                static_cast<std::int64_t>(places.shape(0)),
-                               {values.data(), static_cast<std::int64_t>(ends.shape(0)), labels.data(), ends.data()});
+                               {values.data(), static_cast<std::int64_t>(values.shape(0)),
+                                static_cast<std::int64_t>(values.shape(1)), labels.data(), ends.data()});
     });
 }

@@ -16,10 +16,10 @@ namespace separatrix {
 constexpr std::int32_t delimited_skip = -1, delimited_label = -2;
 
 struct DelimitedBlock {
-    double* values;       // column by column, `rows` each
-    std::int64_t rows;
-    char* labels;         // one after the other, at most as long as the text
-    std::int32_t* ends;   // of each row's label; row 0 begins at 0
+    double* values;  // row by row, `features` each
+    std::int64_t rows, features;
+    char* labels;        // one after the other, at most as long as the text
+    std::int32_t* ends;  // of each row's label; row 0 begins at 0
 };
 
 // Parses whole lines into all rows of `out`. Returns whether they are just as many and all are as they should be.
@@ -42,7 +42,7 @@ inline bool parse_delimited(const char* text, std::int64_t length, char delimite
                 double value;
                 p = decimal::parse_number(p, end, value);
                 if (!p || !std::isfinite(value)) return false;
-                out.values[places[k] * out.rows + row] = value;
+                out.values[row * out.features + places[k]] = value;
             } else {
                 const char* word = p;
                 while (p != end && *p != delimiter && *p != '\n' && *p != '\r') ++p;

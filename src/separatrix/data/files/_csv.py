@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
-from separatrix.data.files._delimited import NumberLines
+from separatrix.data.files._delimited import NumberLines, NumberRows
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -85,7 +85,7 @@ class CsvSource(TabularSource):
         return (os.path.getsize(self.origin.path) - self.header.size) * lines // max(len(head), 1)
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""
+        """Yield the features of the plan, numbers as float64, then the target encoded."""
         import pyarrow as pa
 
         types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
@@ -98,6 +98,10 @@ class CsvSource(TabularSource):
             try:
                 row = 0
                 for batch in ahead(self._parsed(types, numbers)):
+                    if isinstance(batch, NumberRows):
+                        row += batch.num_rows
+                        yield batch
+                        continue
                     renamed = batch.rename_columns(list(types))
                     self._hint(renamed, row)
                     row += batch.num_rows

@@ -6,7 +6,7 @@ which reads the same lines in the same way, only slower.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,18 @@ _TASK_BYTES = 1 << 19
 _SKIP, _LABEL = -1, -2
 _LINE_END = ord("\n")
 _DELIMITERS = ",;\t|: "
+
+
+class NumberRows(NamedTuple):
+    """Finite numbers, and the labels beside them (None: there are none)."""
+
+    X: NDArray[np.float64]
+    y: Any
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, as Arrow's batches say it."""
+        return len(self.X)
 
 
 class NumberLines:
@@ -42,34 +54,27 @@ class NumberLines:
             self.places[names.index(name)] = place
         if target is not None:
             self.places[names.index(target)] = _LABEL
-        self.columns = [*features, *([] if target is None else [target])]
         self.features, self.labelled, self.delimiter = len(features), target is not None, delimiter
         #: Whether it is worth a try: lines that once were not as they should be hardly are later on.
         self.usable = delimiter in _DELIMITERS
 
-    def parse(self, text: memoryview) -> list[Any] | None:
-        """Return whole lines as record batches, or None: then they are something else."""
+    def parse(self, text: memoryview) -> list[NumberRows] | None:
+        """Return the rows of whole lines, or None: then they are something else."""
         raw = np.frombuffer(text, dtype=np.int8)
         cuts = _cuts(raw)
-        batches = list(in_threads(lambda k: self._batch(raw[cuts[k] : cuts[k + 1]]), len(cuts) - 1))
-        self.usable = all(batch is not None for batch in batches)
-        return batches if self.usable else None
+        tasks = in_threads(lambda k: self._rows(raw[cuts[k] : cuts[k + 1]]), len(cuts) - 1)
+        found = [rows for rows in tasks if rows is not None]
+        self.usable = len(found) == len(cuts) - 1
+        return found if self.usable else None
 
-    def _batch(self, raw: NDArray[np.int8]) -> Any:
-        import pyarrow as pa
-
+    def _rows(self, raw: NDArray[np.int8]) -> NumberRows | None:
         rows = int(np.count_nonzero(raw == _LINE_END)) + int(raw[-1] != _LINE_END)
-        values, ends = np.empty((self.features, rows)), np.zeros(rows + 1, dtype=np.int32)
+        values, ends = np.empty((rows, self.features)), np.zeros(rows + 1, dtype=np.int32)
         labels = np.empty(len(raw) if self.labelled else 0, dtype=np.int8)
         if not _hot.parse_delimited(raw, self.delimiter, self.places, values, labels, ends[1:]):
             return None
-        arrays = [pa.array(column) for column in values]
-        if self.labelled:
-            encoded = _encoded(ends, labels[: ends[-1]])
-            if encoded is None:
-                return None
-            arrays.append(encoded)
-        return pa.record_batch(arrays, names=self.columns)
+        encoded = _encoded(ends, labels[: ends[-1]]) if self.labelled else None
+        return None if self.labelled and encoded is None else NumberRows(values, encoded)
 
 
 def _cuts(raw: NDArray[np.int8]) -> list[int]:
@@ -92,5 +97,5 @@ def _encoded(ends: NDArray[np.int32], labels: NDArray[np.int8]) -> Any:
         encoded.dictionary.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    marks = set(MISSING_MARKS)
-    return None if any(value in marks for value in encoded.dictionary.to_pylist()) else encoded
+    missing = any(value.strip() in MISSING_MARKS for value in encoded.dictionary.to_pylist())
+    return None if missing else encoded

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.data.files._columns import MISSING_CATEGORY, NUMBER, Plan, choose_columns, labels_of
+from separatrix.data.files._delimited import NumberRows
 from separatrix.data.files._origin import DataFileError, Origin, Reading
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
@@ -54,7 +55,10 @@ class TabularSource(ABC):
 
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
+        """Yield record batches: the features, numbers as float64 and texts as string, then the target.
+
+        Rows of numbers alone may also come as `NumberRows`.
+        """
 
     def rows_expected(self) -> int | None:
         """Return about how many rows the file has, from its size or what it says of itself; None: unknown."""
@@ -93,6 +97,8 @@ class TabularSource(ABC):
 
         policy = self.reading.missing
         rows = np.arange(start, start + batch.num_rows)
+        if isinstance(batch, NumberRows):  # nothing is missing there
+            return Block(batch.X, batch.y, rows)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         y = None if plan.target is None else columns.pop(plan.target)
         gone = np.zeros(batch.num_rows, dtype=bool)
