@@ -44,8 +44,8 @@ REASONS = {
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },
     "read-csv": {
-        "": "pyarrow parses blocks in several threads; ours reads one stream, so that a file may be larger "
-        "than the memory, and looks for missing and wrong values by row and column"
+        "": "numbers of 17 digits are read by the same method as pyarrow's; ours reads parts of the file, so "
+        "that it may be larger than the memory"
     },
 }
 """By target, then by part of a case's name; an empty part stands for all others."""

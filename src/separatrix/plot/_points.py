@@ -58,8 +58,9 @@ def note(ax: "Axes", *words: str) -> None:
     """Write remarks above the picture's upper left corner."""
     said = [word for word in words if word]
     if said:
-        ax.text(0.0, 1.01, "; ".join(said), transform=ax.transAxes, fontsize="small",
-                color=ink(ax.get_figure(root=True)), verticalalignment="bottom")
+        figure: Any = ax.get_figure(root=True)
+        ax.text(0.0, 1.01, "; ".join(said), transform=ax.transAxes, fontsize="small", color=ink(figure),
+                verticalalignment="bottom")
 
 
 def thinned(drawn: NDArray[np.intp], count: int, marked: int = 0) -> str:
