@@ -169,3 +169,29 @@ def test_large_matrices_are_scaled_in_blocks(monkeypatch):
     np.testing.assert_allclose(scaler.scale_, expected.scale_, rtol=1e-13)
     np.testing.assert_allclose(scaled, expected.transform(X), rtol=1e-12, atol=1e-13)
     assert scaler.n_samples_seen_ == 1000
+
+
+@pytest.mark.parametrize("impute", [False, True])
+@pytest.mark.parametrize("categories", [3, 40])
+def test_long_tables_are_encoded_in_blocks(impute, categories, monkeypatch):
+    """As if all rows were seen at once: the same columns, to the last bit."""
+    import pyarrow as pa
+
+    from separatrix.cli import prepare
+
+    rng = np.random.default_rng(0)
+    gaps = np.where(rng.random(500) < 0.1, np.nan, rng.normal(3.0, 2.0, 500))
+    texts = [f"t{k}" for k in rng.integers(0, categories, 500)]
+    numbers = gaps if impute else np.arange(500.0)
+    table = pa.table({"b": texts, "a": numbers, "c": rng.choice(["x", "y"], 500)})
+    choice = prepare.prepare(table, table.column_names, standardize=True, scale=True, impute=impute)
+    ((_, whole),) = choice.steps()
+    expected = whole.fit_transform(table)
+    monkeypatch.setattr(prepare, "_BLOCK_ROWS", 64)
+    ((_, step),) = choice.steps()
+    found = prepare.fit_columns(step, table)
+    assert type(found) is type(expected)
+    for one, other in ((found, expected), (step.transform(table), expected)):
+        dense = [m.toarray() if hasattr(m, "toarray") else m for m in (one, other)]
+        np.testing.assert_array_equal(*dense)
+    assert list(step.get_feature_names_out()) == list(whole.get_feature_names_out())

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import separatrix as sx
@@ -303,8 +303,8 @@ def dot(first, second):
         (lambda: sx.KernelPerceptron(kernel=dot), ["'kernel'", "KernelPerceptron", "separatrix.kernels"]),
         (lambda: sx.Perceptron(random_state=np.random.RandomState(0)), ["'random_state'", "set_params"]),
         (lambda: Subclass(), ["Subclass"]),
-        (lambda: DecisionTreeClassifier(), ["DecisionTreeClassifier", "KernelPerceptron"]),
-        (lambda: make_pipeline(MinMaxScaler(), sx.Perceptron()), ["MinMaxScaler"]),
+        (lambda: DecisionTreeClassifier(), ["DecisionTreeClassifier", "estimators of separatrix", "pickle"]),
+        (lambda: make_pipeline(PowerTransformer(), sx.Perceptron()), ["PowerTransformer", "before the fit"]),
         (lambda: make_pipeline(sx.Perceptron(), memory="cache"), ["memory"]),
     ],
 )

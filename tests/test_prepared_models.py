@@ -6,12 +6,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from safetensors import safe_open
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    PowerTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 import separatrix as sx
 from separatrix.persistence import ModelFileError, _container
@@ -118,7 +128,7 @@ def test_imputers(path, strategy):
     [
         (lambda: columns(remainder="passthrough"), "remainder"),
         (lambda: columns(transformer_weights={"texts": 2.0}), "transformer_weights"),
-        (lambda: ColumnTransformer([("a", MinMaxScaler(), ["pay"])]), "MinMaxScaler"),
+        (lambda: ColumnTransformer([("a", PowerTransformer(), ["pay"])]), "hold no PowerTransformer"),
         (lambda: ColumnTransformer([("a", StandardScaler(), slice(2, 3))]), "list of names"),
         (lambda: ColumnTransformer([("a", StandardScaler(), ["pay"]), ("b", "drop", ["age"])]), "'drop'"),
         (lambda: ColumnTransformer([("a", "passthrough", ["pay"])]), "FunctionTransformer"),
@@ -197,3 +207,41 @@ def test_every_cut_and_changed_byte_is_noticed(people, path):
             path.write_bytes(damaged)
             with pytest.raises(ModelFileError):
                 sx.load(path)
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        MinMaxScaler((-1, 2), clip=True),
+        MaxAbsScaler(),
+        RobustScaler(quantile_range=(10.0, 90.0), unit_variance=True),
+        RobustScaler(with_centering=False),
+        Normalizer("l1"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_scalers(scaler, form, path):
+    if form is not np.asarray and (type(scaler) is MinMaxScaler or getattr(scaler, "with_centering", False)):
+        return  # they would fill in the zeros, and refuse
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 2.0, size=(90, 3))
+    y = (X @ [1.0, -1.0, 0.5] > 1).astype(int)
+    model = make_pipeline(clone(scaler), sx.LinearSVC()).fit(form(X), y)
+    loaded = round_trip(model, path, form(X))
+    assert loaded[0].get_params() == model[0].get_params()
+    assert vars(loaded[0]).keys() == vars(model[0]).keys()
+
+
+def test_steps_that_do_nothing(people, path):
+    X = np.column_stack([people[0]["pay"], np.arange(120.0)])
+    model = Pipeline([("nothing", "passthrough"), ("scale", StandardScaler()), ("model", sx.SVC())])
+    assert [step for step, _ in round_trip(model.fit(X, people[1]), path, X).steps] == ["scale", "model"]
+
+
+def test_a_search_names_the_remedy(path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    search = GridSearchCV(make_pipeline(StandardScaler(), sx.SVC()), {"svc__C": [1, 10]}).fit(X, X[:, 0] > 0)
+    with pytest.raises(ModelFileError, match="best_estimator_"):
+        sx.save(search, path)
+    round_trip(search.best_estimator_, path, X)

@@ -315,3 +315,79 @@ def test_real_processes(heart, tmp_path, write):
         done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["svm-train", "DATA", "PLACE"],
+        ["svm-predict", "DATA", "nowhere", "PLACE"],
+        ["svm-scale", "-s", "PLACE", "nowhere"],
+        ["liblinear-train", "DATA", "PLACE"],
+        ["liblinear-predict", "DATA", "nowhere", "PLACE"],
+        ["convert", "nowhere", "PLACE/m.sx"],
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_first(words, heart, tmp_path, write, run, monkeypatch):
+    file, place = write(*heart), str(tmp_path / "absent" / "out")
+    monkeypatch.setattr(sx.SVC, "fit", None)  # no fit, nor a look at other files, comes before
+    monkeypatch.setattr(sx.LinearSVC, "fit", None)
+    given = [file if word == "DATA" else word.replace("PLACE", place) for word in words]
+    said = run(*given, code=2 if words[0] == "convert" else 1)
+    assert "there is no directory" in said.err
+    assert str(tmp_path / "absent") in said.err
+
+
+def test_cross_validation_writes_no_model(heart, tmp_path, write, run, monkeypatch):
+    file = write(*heart)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    run("svm-train", "-v", "3", file, "absent/m")
+    run("liblinear-train", "-v", "3", file, "absent/m")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_devices_are_written_to_as_they_are(heart, tmp_path, write):
+    """Scripts send what they do not need to /dev/null, and what they want to see to /dev/stdout."""
+    file = write(*heart)
+    program = str(Path(sys.executable).with_name("separatrix"))
+
+    def call(*words):
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    call("svm-train", "-q", str(file), "/dev/null")
+    call("svm-train", "-q", str(file), "m")
+    call("svm-predict", "-q", str(file), "m", "out")
+    assert call("svm-predict", "-q", str(file), "m", "/dev/stdout") == (tmp_path / "out").read_text()
+    assert call("svm-predict", str(file), "m", "/dev/null").startswith("Accuracy = ")
+
+
+@pytest.mark.parametrize("labels", [(-1, 1), (1, -1), (2, 1), (3, 1, 2), (0, 5, -4)])
+def test_classes_are_listed_as_they_first_appear(labels, tmp_path, write, program, run):
+    """Columns of probabilities, and signs in model files, are where scripts look for them."""
+    random = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(len(labels)), random.integers(0, len(labels), 120)])
+    X = np.eye(3)[codes] + random.normal(size=(len(codes), 3))  # labels and probabilities disagree at times
+    file = write(X, np.array(labels)[codes])
+
+    def listed(name):
+        return next(line for line in (tmp_path / name).read_text().splitlines() if line.startswith("label"))
+
+    for words in (["svm-train", "-b", "1"], ["liblinear-train", "-s", "0", "-e", "1e-6"]):
+        predict = words[0].replace("train", "predict")
+        program(*words, file, tmp_path / "theirs")
+        run(*words, file, tmp_path / "ours")
+        assert listed("ours") == listed("theirs")
+        found = {}
+        for model in ("ours", "theirs"):
+            for tool in (program, run):
+                tool(predict, "-b", "1", file, tmp_path / model, tmp_path / "out")
+                found[model, tool] = np.loadtxt((tmp_path / "out").read_text().splitlines()[1:])
+                assert listed("out").split()[1:] == listed("theirs").split()[1:]
+            # LIBSVM couples pairs of classes in an iteration that ends early.
+            np.testing.assert_allclose(found[model, run], found[model, program], rtol=1e-4, atol=4e-3)
+        # Probabilities of machines come from other folds; those of logistic regression are unique.
+        near = 0.2 if predict == "svm-predict" else 1e-3
+        np.testing.assert_allclose(found["ours", run][:, 1:], found["theirs", program][:, 1:], atol=near)

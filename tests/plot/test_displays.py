@@ -103,6 +103,45 @@ def test_long_names_find_room(kind):
     keep_apart(LONG_KINDS[kind]().figure_)
 
 
+@pytest.mark.parametrize("kind", ["confusion", "kernel"])
+def test_long_names_leave_room_for_the_matrix(kind):
+    short, long = KINDS[kind](), LONG_KINDS[kind]()
+    for display in (short, long):
+        display.figure_.canvas.draw()
+    assert long.ax_.get_window_extent().width > 0.8 * short.ax_.get_window_extent().width
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_legends_can_be_read_on_any_paper(kind, style):
+    """Marks and words differ in lightness from what is behind them."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import to_rgba
+
+    def lightness(colour):
+        red, green, blue, alpha = to_rgba(colour)
+        return 0.3 * red + 0.6 * green + 0.1 * blue if alpha > 0 else None
+
+    with plt.style.context(style):
+        figure = KINDS[kind]().figure_
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    assert legends or kind in ("confusion", "kernel")
+    for legend in legends:
+        behind = legend.get_frame().get_facecolor() if legend.get_frame_on() else figure.get_facecolor()
+        paper = lightness(behind)
+        for mark, words in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            properties = mark.properties()
+            names = ("color", "markeredgecolor", "markerfacecolor", "edgecolor")
+            given = [properties[name] for name in names if isinstance(properties.get(name), str | tuple)]
+            shades = [shade for shade in map(lightness, given) if shade is not None]
+            assert max(abs(shade - paper) for shade in shades) > 0.15, words.get_text()
+            assert abs(lightness(words.get_color()) - paper) > 0.5
+    for ax in figure.axes:
+        for note in ax.texts:
+            if not _inside(note.get_window_extent(), ax.get_window_extent()):
+                assert abs(lightness(note.get_color()) - lightness(figure.get_facecolor())) > 0.5
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_overlaps_or_leaves_the_page(kind):
     keep_apart(KINDS[kind]().figure_)

@@ -48,11 +48,13 @@ def convert(
 
 def run(source: Path, target: Path, features: int | None) -> None:
     """Read one file and write the other."""
+    from separatrix.cli.outputs import check_output
     from separatrix.persistence import interchange as other
     from separatrix.persistence import save
 
     if target.suffix not in (".sx", ".onnx", ".model"):
         raise CommandError(f"{target}: the name must end in {_WRITABLE}")
+    check_output("OUTPUT", target)
     model = _read(source, features)
     if target.suffix == ".sx":
         save(model, target)

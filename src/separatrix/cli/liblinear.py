@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -114,6 +113,7 @@ def _train(words: list[str]) -> None:
     from separatrix.persistence._liblinear import LiblinearModel, as_liblinear
 
     path = flags.files[0]
+    place = None if search or "v" in given else io.model_place(flags.files)
     X, y = io.read_samples(path)
     features, classes = X.shape[1], kind < 11
     if classes:
@@ -132,7 +132,7 @@ def _train(words: list[str]) -> None:
     if search:
         _search(model, kind, X, y, lambda: io.held_out(make, y, given.get("v", 5), classes), given)
         return
-    if "v" in given:
+    if place is None:
         io.cross_validate(make, y, given["v"], classes or kind == 21)
         return
     with io.fit_errors():
@@ -147,10 +147,9 @@ def _train(words: list[str]) -> None:
             if kind in (5, 6)
             else f"{found.status}: {found.message}"
         )
-    path = flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model"
     if kind == 21:
         w = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
-        LiblinearModel(_SOLVERS[kind], None, w, np.zeros(1), -1.0, -float(model.intercept_[0])).write(path)
+        LiblinearModel(_SOLVERS[kind], None, w, np.zeros(1), -1.0, -float(model.intercept_[0])).write(place)
         return
     linear = as_liblinear(model)
     coef, constant = linear.coef, linear.constant
@@ -159,7 +158,9 @@ def _train(words: list[str]) -> None:
     if bias >= 0 and not free:
         constant = coef[:, features]
     written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
-    written.write(path)
+    if classes:
+        written = written.listed(io.label_order(y))
+    written.write(place)
 
 
 def _start(kind: int, X: Any, y: Any, tube: float) -> float:
@@ -241,6 +242,7 @@ def _predict(words: list[str]) -> None:
     from separatrix.cli import samples as io
     from separatrix.persistence._liblinear import read_liblinear
 
+    io.output_place(output)
     model = read_liblinear(file)
     if flags.values.get("b") and not model.probabilistic:
         raise CommandError(f"{file}: probability output is only supported for logistic regression; use -b 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated, Any
 
@@ -114,6 +113,7 @@ def _train(words: list[str]) -> None:
     from separatrix.persistence.interchange import export_libsvm
 
     path = flags.files[0]
+    place = None if "v" in given else io.model_place(flags.files)
     X, y = io.read_samples(path, 0 if kernel == "precomputed" else 1)
     if classes:
         y = io.whole_labels(y, path)
@@ -148,7 +148,7 @@ def _train(words: list[str]) -> None:
         fold = clone(model).fit(part, y[rows])
         return lambda held: fold.predict(X[held][:, rows] if serial is not None else X[held])
 
-    if "v" in given:  # with -b 1 too: the class that is predicted has the largest probability
+    if place is None:  # with -b 1 too: the class that is predicted has the largest probability
         io.cross_validate(make, y, given["v"], svm_type < 3)
         return
     if given.get("b") and classes:
@@ -167,7 +167,7 @@ def _train(words: list[str]) -> None:
             _tell_noise(float(model.laplace_scale_[0]))
     if serial is not None:
         model.support_ = serial[model.support_].astype(np.int32) - 1
-    export_libsvm(model, flags.files[1] if len(flags.files) > 1 else os.path.basename(path) + ".model")
+    export_libsvm(model, place, io.label_order(y) if classes else None)
 
 
 def _laplace_scale(errors: Any) -> float:
@@ -217,6 +217,7 @@ def _predict(words: list[str]) -> None:
     from separatrix.persistence._libsvm import libsvm_labels
     from separatrix.persistence.interchange import import_libsvm
 
+    io.output_place(output)
     model = import_libsvm(file)
     precomputed = model.kernel == "precomputed"
     X, y = io.read_samples(data, 0 if precomputed else 1)
@@ -237,8 +238,11 @@ def _predict(words: list[str]) -> None:
             raise CommandError(
                 f"{file}: the model has no probabilities; train it with -b 1, or predict with -b 0"
             )
-        labels, probabilities = model.classes_.tolist(), model.predict_proba(X)
-        predicted = model.classes_[np.argmax(probabilities, axis=1)]
+        labels = libsvm_labels(file)
+        # There the likeliest class is the one predicted, even where that contradicts the machine's decision.
+        p = model._calibrated(model._score_columns(model._check_new(X)))
+        probabilities = p[:, np.searchsorted(model.classes_, labels)]
+        predicted = np.array(labels)[np.argmax(probabilities, axis=1)]
     else:
         if getattr(model, "probability", False) and not quiet:
             print("Model supports probability estimates, but disabled in prediction.")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from separatrix.data.files import Plan
 
 _BLOCK_BYTES = 32 << 20
+_BLOCK_ROWS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,10 @@ def fit_steps(
 
     matrix = not hasattr(X, "schema")
     for _, step in steps:
-        X = _scaled(step, X) if isinstance(step, StandardScaler) else step.fit_transform(X)
+        if isinstance(step, StandardScaler):
+            X = _scaled(step, X)
+        else:
+            X = step.fit_transform(X) if matrix else fit_columns(step, X)
     estimator.fit(X, y)
     if matrix and names is not None:
         # Kept with the model, so that `predict` finds the columns by name wherever they stand.
@@ -136,6 +140,30 @@ def _scaled(scaler: Any, X: Any) -> Any:
     for block in blocks:
         block[...] = scaler.transform(block, copy=False)
     return X
+
+
+def fit_columns(step: Any, X: Any) -> Any:
+    """Fit a ColumnTransformer to a table and transform it; a long one by blocks.
+
+    The encoder of the texts sees each category a few times at most, as it needs no more: a Python object for
+    every text of a long table takes many times the memory of the table itself.
+    """
+    if X.num_rows <= _BLOCK_ROWS:
+        return step.fit_transform(X)
+    import pyarrow as pa
+    from scipy import sparse
+
+    known = {field.name: X[field.name].unique() for field in X.schema if str(field.type) == "string"}
+    rows = np.arange(max(len(values) for values in known.values()))
+    few = {
+        name: known[name].take(rows % len(known[name])) if name in known else rows for name in X.column_names
+    }
+    step.fit(pa.table(few))
+    for _, part, columns in step.transformers_:
+        if not known.keys() & set(columns) and not isinstance(part, str):
+            part.fit(X.select(columns))
+    blocks = [step.transform(X.slice(start, _BLOCK_ROWS)) for start in range(0, X.num_rows, _BLOCK_ROWS)]
+    return sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from separatrix.cli.screen import CommandError
 from separatrix.data.files._origin import locate
 from separatrix.data.files._svmlight import read_svmlight
-from separatrix.persistence import atomic_write
+from separatrix.persistence import check_text_output, text_output
 
 Array = NDArray[Any]
 
@@ -22,6 +23,17 @@ Array = NDArray[Any]
 def read_samples(path: str, index_base: int = 1) -> tuple[Any, Array]:
     """Read LIBSVM text as it always is: indices count from 1, or from 0 where a kernel matrix is given."""
     return read_svmlight(locate(path, "svmlight"), index_base)
+
+
+def output_place(path: str) -> str:
+    """Return where results go, or say before any work that nothing can be written there."""
+    check_text_output(path)
+    return path
+
+
+def model_place(files: list[str]) -> str:
+    """Return where a model goes: the second file, or ``training_set.model`` in the current directory."""
+    return output_place(files[1] if len(files) > 1 else f"{os.path.basename(files[0])}.model")
 
 
 def compact(X: Any) -> Any:
@@ -46,6 +58,13 @@ def whole_labels(y: Array, path: str) -> Array:
             f"{path}: sample {int(wrong[0]) + 1} has the label {y[wrong[0]]:g}; classes are whole numbers"
         )
     return y.astype(np.int64)
+
+
+def label_order(y: Array) -> list[int]:
+    """Return the classes as LIBSVM and LIBLINEAR list them: as they first appear, but +1 before -1."""
+    classes, first = np.unique(y, return_index=True)
+    listed = [int(label) for label in classes[np.argsort(first)]]
+    return [1, -1] if listed == [-1, 1] else listed
 
 
 def class_weights(weights: dict[int, float], classes: Array) -> dict[int, float] | None:
@@ -115,7 +134,7 @@ def write_predictions(
     path: str, predicted: Array, labels: list[int] | None = None, probabilities: Array | None = None
 ) -> None:
     """Write one prediction per line, and where given the probabilities behind it."""
-    with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+    with text_output(path) as file:
         if probabilities is not None and labels is not None:
             file.write(f"labels {' '.join(map(str, labels))}\n")
             for label, row in zip(predicted.tolist(), probabilities.tolist(), strict=True):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from separatrix.cli import samples as io
 from separatrix.cli.flags import number, parse_flags
 from separatrix.cli.screen import CommandError
-from separatrix.persistence import atomic_write
+from separatrix.persistence import text_output
 
 Array = NDArray[Any]
 _BLOCK_NUMBERS = 1 << 20
@@ -28,6 +28,8 @@ def run(words: list[str]) -> None:
         raise CommandError("svm-scale: the upper end of a range must be above the lower one")
     if "s" in given and "r" in given:
         raise CommandError("svm-scale: cannot use -r and -s simultaneously")
+    if "s" in given:
+        io.output_place(given["s"])
     X, y = io.read_samples(flags.files[0])
     targets = (limits, (float(y.min()), float(y.max()))) if limits else None
     if "r" in given:
@@ -67,7 +69,7 @@ def _save(path: str, limits: tuple[float, float], least: Array, most: Array, tar
     lines += ["x", f"{limits[0]:.17g} {limits[1]:.17g}"]
     rows = enumerate(zip(least.tolist(), most.tolist(), strict=True), 1)
     lines += [f"{index} {low:.17g} {high:.17g}" for index, (low, high) in rows if low != high]
-    with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+    with text_output(path) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from separatrix.cli import metrics
 from separatrix.cli.inputs import Labelled
-from separatrix.cli.prepare import Preparation, fit_steps, nameless, take
+from separatrix.cli.prepare import Preparation, fit_columns, fit_steps, nameless, take
 from separatrix.cli.screen import CommandError
 
 #: Criteria by their names on the command line: key in a fold's results, and whether more is better.
@@ -90,7 +90,8 @@ class Prepared:
         if key not in self._cache:
             train, test = (take(self.data.X, rows) for rows in self.folds[number])
             for _, step in preparation.steps():
-                train, test = step.fit_transform(train), step.transform(test)
+                fitted = fit_columns(step, train) if hasattr(train, "schema") else step.fit_transform(train)
+                train, test = fitted, step.transform(test)
             self._cache[key] = (train, test)
         return self._cache[key]
 

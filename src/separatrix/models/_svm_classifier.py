@@ -397,15 +397,17 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         X = self._check_new(X)
         if self._probA.size == 0:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
-        scores, K = self._score_columns(X), len(self.classes_)
+        scores = self._score_columns(X)
+        return agree(self._calibrated(scores), self._coding.decide(scores))
+
+    def _calibrated(self, scores: Array) -> Array:
+        """Return the probabilities that scores stand for; near 1/2 they may contradict the decision."""
+        K = len(self.classes_)
         if K == 2:
             positive = sigmoids(scores, self._probA, -self._probB)
-            p = np.concatenate([1 - positive, positive], axis=1)
-        elif self._by_pairs:
-            p = couple(sigmoids(scores, self._probA, self._probB), K)
-        else:
-            p = normalised(sigmoids(scores, self._probA, self._probB))
-        return agree(p, self._coding.decide(scores))
+            return np.concatenate([1 - positive, positive], axis=1)
+        p = sigmoids(scores, self._probA, self._probB)
+        return couple(p, K) if self._by_pairs else normalised(p)
 
     @available_if(_has_probability)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:

@@ -20,15 +20,20 @@ from separatrix.persistence._container import (
     ModelFileError,
     Tensors,
     atomic_write,
+    check_text_output,
     check_writable,
     read_container,
+    text_output,
     versions,
     write_container,
 )
 from separatrix.persistence._transformer import build_transformer, describe_transformer
 from separatrix.persistence._values import decode, encode
 
-__all__ = ["ModelFileError", "atomic_write", "check_writable", "describe", "load", "save"]
+__all__ = [
+    "ModelFileError", "atomic_write", "check_text_output", "check_writable", "describe", "load", "save",
+    "text_output",
+]  # fmt: skip
 
 # Classes that a file may name, and where they live. Steps of a pipeline are looked up here too.
 MODELS = {
@@ -41,6 +46,9 @@ MODELS = {
     "LinearSVC": "separatrix",
     "LinearSVR": "separatrix",
     "LogisticRegression": "separatrix",
+    "MaxAbsScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "Normalizer": "sklearn.preprocessing",
     "NuSVC": "separatrix",
     "NuSVR": "separatrix",
     "OneClassSVM": "separatrix",
@@ -48,6 +56,7 @@ MODELS = {
     "Perceptron": "separatrix",
     "QuadraticDiscriminantAnalysis": "separatrix",
     "RidgeClassifier": "separatrix",
+    "RobustScaler": "sklearn.preprocessing",
     "SGDClassifier": "separatrix",
     "SGDRegressor": "separatrix",
     "SVC": "separatrix",
@@ -95,7 +104,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : estimator
         A fitted estimator of this library, or a scikit-learn ``Pipeline`` that ends in one and begins with
-        ``StandardScaler``, ``OneHotEncoder``, ``SimpleImputer`` or a ``ColumnTransformer`` of these.
+        ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler``, ``RobustScaler``, ``Normalizer``,
+        ``OneHotEncoder``, ``SimpleImputer`` or a ``ColumnTransformer`` of these.
     path : str or path
         The file, by custom ending in ``.sx``. An existing file is replaced only once the new one is whole.
 
@@ -184,10 +194,15 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
+def _known() -> str:
+    ours = "estimators of separatrix"
+    others = [name for name, home in MODELS.items() if home != "separatrix"]
+    return ", ".join([ours, *others, "ColumnTransformer and Pipeline"])
+
+
 def _model_class(name: str) -> type[Any]:
     if name not in MODELS:
-        known = ", ".join([*MODELS, "ColumnTransformer", "Pipeline"])
-        raise ModelFileError(f"{name!r} is not a class that model files can hold ({known})")
+        raise ModelFileError(f"{name!r} is not a class that model files can hold ({_known()})")
     found: type[Any] = getattr(importlib.import_module(MODELS[name]), name)
     return found
 
@@ -200,7 +215,11 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
     if type(model) is Pipeline:
         if model.memory is not None or getattr(model, "transform_input", None) is not None:
             raise ModelFileError("a Pipeline with memory or transform_input; set both to None first")
-        steps = [[step, _describe_model(part, f"{key}.{step}", tensors)] for step, part in model.steps]
+        steps = [
+            [step, _describe_model(part, f"{key}.{step}", tensors)]
+            for step, part in model.steps
+            if part is not None and part != "passthrough"  # which does nothing
+        ]
         return {"class": name, "steps": steps}
     if name == "ColumnTransformer":
         from sklearn.compose import ColumnTransformer
@@ -210,6 +229,13 @@ def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
             return describe_transformer(
                 model, lambda part, step: _describe_model(part, f"{key}.{step}", tensors)
             )
+    if name not in MODELS:
+        if hasattr(model, "best_estimator_"):
+            raise ModelFileError(f"model files hold no {name}; save what it has found, its best_estimator_")
+        raise ModelFileError(
+            f"model files hold no {name}, but {_known()}; transform the data with it before the fit, or keep "
+            "the model with pickle, in files that only you load"
+        )
     if type(model) is not _model_class(name):
         raise ModelFileError(f"{type(model).__module__}.{name} is another class than {MODELS[name]}.{name}")
     fitted = {attribute: value for attribute, value in vars(model).items() if _is_fitted(name, attribute)}

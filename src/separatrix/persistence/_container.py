@@ -10,7 +10,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,32 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise what `atomic_write` would raise at its beginning, and leave nothing behind."""
     _, temporary, _ = _begin(os.fspath(path))
     os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def text_output(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    """Yield a text file that appears as a whole or not at all; a device or a pipe is written to as it is."""
+    if _is_stream(path):
+        with open(path, "w", encoding="ascii", newline="\n") as file:
+            yield file
+        return
+    with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+        yield file
+
+
+def check_text_output(path: str | os.PathLike[str]) -> None:
+    """Raise what `text_output` would raise at its beginning, and leave nothing behind."""
+    if not _is_stream(path):
+        check_writable(path)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a device or a pipe, such as /dev/null and /dev/stdout: nothing to replace."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
 def _begin(name: str) -> tuple[str, str, int | None]:

@@ -9,7 +9,8 @@ bias, but a threshold ``rho``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.perceptron import Perceptron
 from separatrix.models.sgd import SGDClassifier
-from separatrix.persistence._container import ModelFileError, atomic_write
+from separatrix.persistence._container import ModelFileError, text_output
 from separatrix.persistence._text import Header, last_step, whole_labels
 
 Array = NDArray[Any]
@@ -110,6 +111,18 @@ class LiblinearModel:
             return np.concatenate([p, np.exp(-np.logaddexp(0.0, scores))], axis=1)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
+    def listed(self, labels: Sequence[int]) -> LiblinearModel:
+        """Return the same model with its labels in another order."""
+        assert self.labels is not None
+        order = [self.labels.index(label) for label in labels]
+        coef, constant = self.coef, self.constant
+        if len(coef) == 1:  # a positive score is the first label's
+            sign = 1.0 if order[0] == 0 else -1.0
+            coef, constant = sign * coef + 0.0, sign * constant + 0.0
+        else:
+            coef, constant = coef[order], constant[order]
+        return replace(self, labels=[int(label) for label in labels], coef=coef, constant=constant)
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
         lines = [f"solver_type {self.solver}", f"nr_class {2 if self.labels is None else len(self.labels)}"]
@@ -117,7 +130,7 @@ class LiblinearModel:
             lines.append(f"label {' '.join(map(str, self.labels))}")
         lines += [f"nr_feature {self.coef.shape[1]}", f"bias {self.bias!r}"]
         lines += [*([f"rho {self.rho!r}"] if self.one_class else []), "w"]
-        with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+        with text_output(path) as file:
             file.writelines(f"{line}\n" for line in lines)
             weights = self.coef if self.bias < 0 else np.column_stack([self.coef, self.constant])
             for row in weights.T.astype(np.float64):

@@ -10,6 +10,7 @@ places.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from copy import copy
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from separatrix.kernels import RBF, Kernel, Linear, Polynomial, Precomputed, Sig
 from separatrix.models.one_class import OneClassSVM
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
-from separatrix.persistence._container import ModelFileError, atomic_write
+from separatrix.persistence._container import ModelFileError, text_output
 from separatrix.persistence._text import Header, last_step, whole_labels
 
 Array = NDArray[Any]
@@ -74,7 +75,7 @@ class _Content(NamedTuple):
     vectors: Any
 
 
-def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
+def export_libsvm(model: Any, path: str | os.PathLike[str], labels: Sequence[int] | None = None) -> None:
     """Write a fitted kernel machine as a LIBSVM model file, which LIBSVM's ``svm-predict`` reads.
 
     Numbers are written with as many digits as it takes to read back the same bits.
@@ -86,6 +87,9 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
         numbers, several of them learnt one-vs-one.
     path : str or path
         The file, by custom ending in ``.model``.
+    labels : sequence of int, optional
+        The classes in the order in which the file lists them; ascending by default. ``svm-train`` lists them
+        as they first appear in its data.
 
     Raises
     ------
@@ -120,6 +124,7 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
     header = [f"svm_type {svm_type}", f"kernel_type {kernel_type}"]
     header += [f"{name} {getattr(kernel, name)!r}" for name in _PARAMETERS.get(kernel_type, ())]
     coef, rho = model._dual(), -model.intercept_
+    vectors = model.support_ if kernel_type == "precomputed" else model.support_vectors_
     total, classifies = int(model.support_.shape[0]), hasattr(model, "classes_")
     if classifies:
         K = len(model.classes_)
@@ -130,17 +135,24 @@ def export_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
             )
         if K == 2:
             coef, rho = -coef, -rho
+        classes = whole_labels(model.classes_, "LIBSVM")
+        prob = (model.probA_, model.probB_) if model.probA_.size else None
+        pairs = _Pairs(model.n_support_, coef, rho, prob)
+        if labels is not None:
+            classes, order = [int(label) for label in labels], np.searchsorted(classes, labels)
+            support, pairs = _reordered(pairs, order)
+            vectors = vectors[support]
+        coef, rho = pairs.coef, pairs.rho
     header += [f"nr_class {K if classifies else 2}", f"total_sv {total}", f"rho {_spaced(rho)}"]
     if classifies:
-        header.append(f"label {' '.join(map(str, whole_labels(model.classes_, 'LIBSVM')))}")
-        if model.probA_.size:
-            header += [f"probA {_spaced(model.probA_)}", f"probB {_spaced(model.probB_)}"]
-        header.append(f"nr_sv {' '.join(map(str, model.n_support_.tolist()))}")
+        header.append(f"label {' '.join(map(str, classes))}")
+        if pairs.prob is not None:
+            header += [f"probA {_spaced(pairs.prob[0])}", f"probB {_spaced(pairs.prob[1])}"]
+        header.append(f"nr_sv {' '.join(map(str, pairs.counts.tolist()))}")
     elif hasattr(model, "laplace_scale_"):
         header.append(f"probA {_spaced(model.laplace_scale_)}")
-    with atomic_write(path) as temporary, open(temporary, "w", encoding="ascii", newline="\n") as file:
+    with text_output(path) as file:
         file.write("\n".join([*header, "SV", ""]))
-        vectors = model.support_ if kernel_type == "precomputed" else model.support_vectors_
         file.writelines(_lines(coef, vectors))
 
 
@@ -332,44 +344,60 @@ def _keep_vectors(model: Any, content: _Content, n_features: int | None, name: s
     model.n_features_in_ = width
 
 
-def _keep_classes(model: Any, content: _Content) -> None:
-    """Give the model its classes in ascending order; pairs of classes that change places change signs."""
-    K = len(content.labels)
-    order = np.argsort(content.labels)
-    starts = np.concatenate([[0], np.cumsum(content.counts)])
+class _Pairs(NamedTuple):
+    """What a one-vs-one machine keeps, class after class and pair after pair; signs are the first class's."""
+
+    counts: Array
+    coef: Array
+    rho: Array
+    prob: tuple[Array, Array] | None
+
+
+def _reordered(pairs: _Pairs, order: Array) -> tuple[Array, _Pairs]:
+    """Return the classes in another order, and the rows of the support vectors that this needs.
+
+    Pairs of classes that change places change signs.
+    """
+    K = len(order)
+    starts = np.concatenate([[0], np.cumsum(pairs.counts)])
     rows = [np.arange(starts[k], starts[k + 1]) for k in range(K)]
-    support = np.concatenate([rows[k] for k in order])
     place = {(int(i), int(j)): column for column, (i, j) in enumerate(combinations(range(K), 2))}
-    coef, intercept = np.zeros((K - 1, support.size)), np.zeros(len(place))
-    A, B = np.zeros(len(place)), np.zeros(len(place))
-    sizes = np.array(content.counts)[order]
+    sizes = np.asarray(pairs.counts)[order]
     ends = np.cumsum(sizes)
+    coef, rho, A, B = np.zeros_like(pairs.coef), *np.zeros((3, len(place)))
     for column, (i, j) in enumerate(combinations(range(K), 2)):
         first, second = int(order[i]), int(order[j])
-        swapped = first > second
-        sign = (-1.0 if swapped else 1.0) * (-1.0 if K == 2 else 1.0)
+        sign = -1.0 if first > second else 1.0
         there = place[min(first, second), max(first, second)]
         # The coefficients against class m are in row m − 1 before it, else in row m.
-        own = content.coef[second - 1 if second > first else second, rows[first]]
-        other = content.coef[first - 1 if first > second else first, rows[second]]
+        own = pairs.coef[second - 1 if second > first else second, rows[first]]
+        other = pairs.coef[first - 1 if first > second else first, rows[second]]
         coef[j - 1, ends[i] - sizes[i] : ends[i]] = sign * own
         coef[i, ends[j] - sizes[j] : ends[j]] = sign * other
-        intercept[column] = -sign * content.rho[there]
-        if content.prob is not None:
-            A[column] = content.prob[0][there]
-            B[column] = (-1.0 if swapped else 1.0) * content.prob[1][there]
+        rho[column] = sign * pairs.rho[there]
+        if pairs.prob is not None:
+            A[column], B[column] = pairs.prob[0][there], sign * pairs.prob[1][there]
+    prob = None if pairs.prob is None else (A, B)
+    return np.concatenate([rows[k] for k in order]), _Pairs(sizes, coef, rho, prob)
+
+
+def _keep_classes(model: Any, content: _Content) -> None:
+    """Give the model its classes in ascending order."""
+    order = np.argsort(content.labels)
+    pairs = _Pairs(np.array(content.counts), content.coef, content.rho, content.prob)
+    support, pairs = _reordered(pairs, order)
     model.support_ = model.support_[support]
     if model.support_vectors_.shape[0]:
         model.support_vectors_ = model.support_vectors_[support]
         model.support_ = np.arange(support.size, dtype=np.int32)
-    _keep_coefficients(model, coef, intercept)
-    model._n_support = sizes.astype(np.int32)
+    side = -1.0 if len(order) == 2 else 1.0  # of two classes a positive score is the second one's here
+    _keep_coefficients(model, side * pairs.coef, -side * pairs.rho)
+    model._n_support = pairs.counts.astype(np.int32)
     model.classes_, model.multiclass_ = np.array(content.labels)[order], "ovo"
-    model.class_weight_, model.n_iter_ = np.ones(K), np.zeros(len(place), dtype=np.int32)
+    model.class_weight_, model.n_iter_ = np.ones(len(order)), np.zeros(pairs.rho.size, dtype=np.int32)
     model._count = support.size
-    given = content.prob is not None
-    model._probA, model._probB = (A, B) if given else (np.empty(0), np.empty(0))
-    model.probability = given
+    model._probA, model._probB = pairs.prob or (np.empty(0), np.empty(0))
+    model.probability = pairs.prob is not None
 
 
 def _keep_coefficients(model: Any, coef: Array, intercept: Array) -> None:

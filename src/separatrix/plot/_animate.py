@@ -193,7 +193,7 @@ class _Scene:
         self.ax.set_xlim(self.u[0], self.u[-1])
         self.ax.set_ylim(self.v[0], self.v[-1])
         self.ax.set_title("\n" * (_TITLE_LINES - 1) + " ", fontsize="small", loc="left")
-        outside_legend(self.ax, handles)
+        outside_legend(self.ax, handles, regions=True)
         self.figure.canvas.draw()
         self.figure.set_layout_engine("none")
 

@@ -141,7 +141,7 @@ class BoundaryDisplay(Display):
                           "misclassified", f"misclassified ({wrong.sum():,} of {count:,})")
         note(ax, thinned(drawn, count, int(wrong[drawn].sum())), self.plane.remark)
         label_axes(ax, self.plane.labels)
-        outside_legend(ax, marks + handles)
+        outside_legend(ax, marks + handles, regions=True)
         return self
 
 

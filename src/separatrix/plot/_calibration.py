@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from separatrix.plot._canvas import (
     DASHES,
-    INK,
     MARKERS,
     PALETTE,
     final_step,
+    ink,
     new_figure,
     outside_legend,
     shortened,
@@ -135,7 +135,7 @@ class CalibrationDisplay(Display):
             self._own_figure = True
         else:
             ax = self._axes(ax, 0.0, 0.0)
-        handles = ax.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfect")
+        handles = ax.plot([0, 1], [0, 1], color=ink(ax), linewidth=0.8, linestyle=":", label="perfect")
         for index, one in enumerate(self.classes):
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
             ax.errorbar(one.probability, one.share, yerr=one.intervals(), fmt="none", ecolor=colour,
@@ -148,7 +148,7 @@ class CalibrationDisplay(Display):
                                  linestyle=dash, linewidth=1.4)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
-        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.grid(color=ink(ax), alpha=0.15, linewidth=0.6)
         ax.set_ylabel("share of the class")
         if self.lower_ is None:
             ax.set_xlabel("predicted probability")

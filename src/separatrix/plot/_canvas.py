@@ -14,9 +14,11 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p", "*")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), "-")
 INK = "#222222"
+_CHALK, _DARK = "#E4E4E4", 0.4
 # Marks figures that are made here, and the width of a legend that their size reckons with.
 _OWN = "separatrix"
 _LEGEND_INCHES = 2.1
+_LETTER_INCHES = 0.075
 _TINT = 0.76
 
 
@@ -53,13 +55,33 @@ def class_style(index: int) -> ClassStyle:
     return ClassStyle(colour, MARKERS[index % len(MARKERS)], (red, green, blue))
 
 
-def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02) -> None:
-    """Put the legend right of the data, where it hides nothing; `gap` is in widths of the axes."""
+def ink(place: "Axes | Figure") -> str:
+    """Return the colour of lines on bare Axes, or on the paper around them: light where these are dark."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(place.get_facecolor())
+    return INK if 0.3 * red + 0.6 * green + 0.1 * blue > _DARK else _CHALK
+
+
+def legend_panel(figure: "Figure") -> dict[str, Any]:
+    """Return how a legend of dark marks on light regions is framed: not, unless the paper is dark."""
+    if ink(figure) == INK:
+        return {"frameon": False}
+    paper = {"facecolor": "#F4F4F4", "edgecolor": "none", "framealpha": 1.0}
+    return {"frameon": True, "labelcolor": INK, **paper}
+
+
+def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02, *, regions: bool = False) -> None:
+    """Put the legend right of the data, where it hides nothing; `gap` is in widths of the axes.
+
+    `regions` says that the marks are dark whatever the paper is, since they lie on light regions.
+    """
     columns = 1 + (len(handles) - 1) // 18
     names = [shortened(str(handle.get_label())) for handle in handles]
-    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1 + gap, 1.0),
-                       borderaxespad=0.0, ncols=columns, frameon=False, fontsize="small")
     figure: Any = ax.get_figure(root=True)
+    panel = legend_panel(figure) if regions else {"frameon": False}
+    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1 + gap, 1.0),
+                       borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
     if figure.get_label() != _OWN:
         return
     # A figure of ours grows with its legend, so that long names take nothing from the picture.
@@ -73,6 +95,12 @@ def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02) -> None:
 def shortened(name: str, most: int = 80) -> str:
     """Cut a name that nobody would read to its end."""
     return name if len(name) <= most else f"{name[:most - 1]}…"
+
+
+def class_names(labels: Any) -> tuple[list[str], float]:
+    """Return names of classes beside a matrix, and the inches that those beyond a few letters take."""
+    names = [shortened(str(label), 28) for label in labels]
+    return names, _LETTER_INCHES * max(0, max(len(name) for name in names) - 6)
 
 
 def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.plot._boundary import DISPUTED
-from separatrix.plot._canvas import final_step, label_axes, new_figure, shortened
+from separatrix.plot._canvas import final_step, label_axes, legend_panel, new_figure, shortened
 from separatrix.plot._display import Display
 from separatrix.plot._field import Field, disputed, draw_edges, draw_regions, hatch, survey
 from separatrix.plot._plane import Plane, find_plane, read_samples
@@ -145,8 +145,8 @@ class CodingsDisplay(Display):
         where: Any = "outside lower center" if ax is None else "lower center"
         names = [shortened(name, 40) for name in legend]
         columns = _columns(names, float(self.figure_.get_size_inches()[0]))
-        self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, frameon=False,
-                            ncols=columns, fontsize="small")
+        self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, ncols=columns,
+                            fontsize="small", **legend_panel(self.figure_))
         if ax is None:  # every further line of legend and labels is added to the height
             more = -(-len(names) // columns) - 1 + self.axes_[0].get_xlabel().count("\n")
             self.figure_.set_size_inches(3.3 * count, 3.9 + 0.2 * more)

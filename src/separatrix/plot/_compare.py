@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.plot._canvas import INK, PALETTE, new_figure
+from separatrix.plot._canvas import PALETTE, ink, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,10 +63,10 @@ def comparison(
             textcoords="offset points",
             va="center",
             fontsize="small",
-            color=INK,
+            color=ink(right),
         )
     if baseline is not None and label == "accuracy":
-        left.axvline(baseline, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=0)
+        left.axvline(baseline, color=ink(left), linewidth=1.0, linestyle=(0, (4, 2)), zorder=0)
         left.annotate(
             "largest class",
             (baseline, 1.0),
@@ -75,7 +75,7 @@ def comparison(
             textcoords="offset points",
             ha="center",
             fontsize="x-small",
-            color=INK,
+            color=ink(left),
         )
     left.set_yticks(places, [name for name, _, _ in rows])
     left.set_ylim(len(rows) - 0.4, -0.6)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, INK, MARKERS, PALETTE, final_step, new_figure, outside_legend
+from separatrix.plot._canvas import DASHES, MARKERS, PALETTE, final_step, ink, new_figure, outside_legend
 from separatrix.plot._display import Display
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _line(ax: "Axes", passes: NDArray[Any], values: NDArray[np.float64], index: 
 
 def _mark_best(ax: "Axes", places: NDArray[Any], passes: NDArray[Any], errors: NDArray[np.float64]) -> Any:
     best = len(errors) - 1 - int(np.nanargmin(errors[::-1]))  # of equals the pocket keeps the later
-    (star,) = ax.plot(places[best], errors[best], linestyle="none", marker="*", markersize=13, color=INK,
+    (star,) = ax.plot(places[best], errors[best], linestyle="none", marker="*", markersize=13, color=ink(ax),
                       markeredgecolor="white", clip_on=False, zorder=4,
                       label=f"fewest, after pass {passes[best]}: {errors[best]:,.6g}")
     return star

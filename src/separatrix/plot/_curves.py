@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, INK, PALETTE, final_step, outside_legend, shortened
+from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend, shortened
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
 
@@ -96,7 +96,7 @@ class _Curves(Display):
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
         ax.set_aspect("equal")
-        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.grid(color=ink(ax), alpha=0.15, linewidth=0.6)
         ax.set_axisbelow(True)
         ax.set_xlabel(labels[0])
         ax.set_ylabel(labels[1])
@@ -155,7 +155,7 @@ class RocCurveDisplay(_Curves):
         RocCurveDisplay
         """
         handles = self._draw(ax, "area", ("false positive rate", "true positive rate"), "default")
-        handles += self.ax_.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":",
+        handles += self.ax_.plot([0, 1], [0, 1], color=ink(self.ax_), linewidth=0.8, linestyle=":",
                                  label="by chance: area 0.5")
         outside_legend(self.ax_, handles)
         return self
@@ -225,7 +225,7 @@ class PrecisionRecallDisplay(_Curves):
                              zorder=1)
         from matplotlib.lines import Line2D
 
-        handles.append(Line2D([], [], color=INK, linewidth=0.9, linestyle=":",
+        handles.append(Line2D([], [], color=ink(self.ax_), linewidth=0.9, linestyle=":",
                               label="by chance: share of the class"))
         outside_legend(self.ax_, handles)
         return self

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from separatrix.plot._canvas import INK, class_style, final_step
+from separatrix.plot._canvas import INK, class_names, class_style, final_step
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels, choose_points
 
@@ -136,7 +136,8 @@ class KernelMatrixDisplay(Display):
         -------
         KernelMatrixDisplay
         """
-        ax = self._axes(ax, 6.0, 4.7, square=True)
+        names, beside = class_names(np.unique(self.labels))
+        ax = self._axes(ax, 6.0 + beside, 4.7, square=True)
         values, count = self.matrix, len(self.rows)
         # A kernel that is never negative goes from light to dark; one with a sign has white at 0.
         signed = bool(values.min() < 0)
@@ -148,14 +149,14 @@ class KernelMatrixDisplay(Display):
         image = ax.imshow(values, cmap="RdBu" if signed else "viridis", interpolation="nearest",
                           vmin=-most if signed else min(0.0, float(values.min())), vmax=most,
                           extent=(0, count, count, 0))
-        classes, starts, sizes = np.unique(self.labels, return_index=True, return_counts=True)
+        _, starts, sizes = np.unique(self.labels, return_index=True, return_counts=True)
         for edge in starts[1:]:
             for draw in (ax.axhline, ax.axvline):
                 draw(edge, color="white", linewidth=2.2)
                 draw(edge, color=INK, linewidth=0.9)
         ax.set_xticks([])
         shown = sizes >= count / 30  # a name needs the height of a line
-        ax.set_yticks((starts + sizes / 2)[shown], [str(label) for label in classes[shown]], fontsize="small")
+        ax.set_yticks((starts + sizes / 2)[shown], np.array(names)[shown], fontsize="small")
         ax.tick_params(axis="y", length=0, pad=9)
         from matplotlib.patches import Rectangle
 

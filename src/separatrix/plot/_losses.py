@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from separatrix.losses import LOSSES
-from separatrix.plot._canvas import DASHES, INK, PALETTE, outside_legend
+from separatrix.plot._canvas import DASHES, PALETTE, ink, outside_legend
 from separatrix.plot._display import Display
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LossesDisplay(Display):
         order = [loss.name for loss in LOSSES.values() if loss.of == "margin"]
         for name in self.values:
             loss, index = LOSSES[name], order.index(name)
-            colour = INK if index == 0 else PALETTE[index - 1]
+            colour = ink(ax) if index == 0 else PALETTE[index - 1]
             style = DASHES[index % len(DASHES)]
             # Later rows lie below earlier ones, the last is broad: squared and squared hinge share a branch.
             width = 3.2 if loss.name == "squared" else 1.8
@@ -97,7 +97,7 @@ class LossesDisplay(Display):
                            color=colour, linestyle=style, linewidth=width, zorder=3 - 0.1 * index)
         ax.set_xlim(margins[0], margins[-1])
         ax.set_ylim(-0.06, 4.0)
-        ax.axvline(0.0, color=INK, linewidth=0.6, alpha=0.5, zorder=0)
+        ax.axvline(0.0, color=ink(ax), linewidth=0.6, alpha=0.5, zorder=0)
         for place, words, side in ((-0.05, "wrong side", "right"), (0.05, "right side", "left")):
             ax.text(place, 3.93, words, ha=side, va="top", fontsize="small")
         ax.set_xlabel("margin m = y f(x)")
@@ -105,7 +105,7 @@ class LossesDisplay(Display):
         if lower is not None:
             ax.tick_params(labelbottom=False)
             ax.xaxis.label.set_visible(False)
-            lower.axvline(0.0, color=INK, linewidth=0.6, alpha=0.5, zorder=0)
+            lower.axvline(0.0, color=ink(ax), linewidth=0.6, alpha=0.5, zorder=0)
             lower.set_ylim(-4.4, 2.2)
             lower.set_xlabel("margin m = y f(x)")
             lower.set_ylabel("slope l'(m)")

@@ -162,7 +162,7 @@ class MarginDisplay(Display):
         handles += _cross(ax, self.points[choose_marks(drawn[wrong[drawn]])], size, int(wrong.sum()))
         note(ax, thinned(drawn, count, int(held[drawn].sum())), self.plane.remark)
         label_axes(ax, self.plane.labels)
-        outside_legend(ax, handles + edge + band)
+        outside_legend(ax, handles + edge + band, regions=True)
         return self
 
     def _draw_slacks(self, ax: "Axes", drawn: NDArray[np.intp], lines: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.plot._canvas import DASHES, INK, PALETTE, final_step, outside_legend
+from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend
 from separatrix.plot._display import Display
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _draw_weights(ax: "Axes", result: Any, weights: Any) -> list[Any]:
         ax.plot([], [], color="0.75", linewidth=0.8)
         handles.append(ax.get_lines()[-1])
         handles[-1].set_label(f"{len(order) - _NAMED} others")
-    ax.axhline(0.0, color=INK, linewidth=0.6, alpha=0.5, zorder=0)
+    ax.axhline(0.0, color=ink(ax), linewidth=0.6, alpha=0.5, zorder=0)
     ax.set_xscale("log")
     ax.set_ylabel("weight")
     return handles
@@ -140,7 +140,7 @@ def _draw_weights(ax: "Axes", result: Any, weights: Any) -> list[Any]:
 
 def _draw_margins(ax: "Axes", Cs: Any, margins: Any) -> Any:
     shown = np.isfinite(margins)
-    (line,) = ax.plot(Cs[shown], margins[shown], color=INK, linewidth=1.8,
+    (line,) = ax.plot(Cs[shown], margins[shown], color=ink(ax), linewidth=1.8,
                       marker="o", markersize=3.5, label="margin width 2/‖w‖")
     if shown.any():
         ax.set_yscale("log")

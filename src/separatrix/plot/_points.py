@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import INK, class_style
+from separatrix.plot._canvas import INK, class_style, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,8 @@ def note(ax: "Axes", *words: str) -> None:
     """Write remarks above the picture's upper left corner."""
     said = [word for word in words if word]
     if said:
-        ax.text(0.0, 1.01, "; ".join(said), transform=ax.transAxes, fontsize="small", color=INK,
+        figure: Any = ax.get_figure(root=True)
+        ax.text(0.0, 1.01, "; ".join(said), transform=ax.transAxes, fontsize="small", color=ink(figure),
                 verticalalignment="bottom")
 
 
@@ -95,12 +96,13 @@ def draw_points(ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], draw
     return handles
 
 
-def ring(ax: "Axes", points: NDArray[np.float64], size: float, label: str, total: str) -> list[Any]:
+def ring(ax: "Axes", points: NDArray[np.float64], size: float, label: str, total: str,
+         colour: str = INK) -> list[Any]:
     """Ring points; return the legend entry, with the total, which may count points that are not drawn."""
     from matplotlib.lines import Line2D
 
     if len(points):
-        ax.scatter(points[:, 0], points[:, 1], s=size * 2.6, facecolors="none", edgecolors=INK,
+        ax.scatter(points[:, 0], points[:, 1], s=size * 2.6, facecolors="none", edgecolors=colour,
                    linewidths=1.1 if size > 15 else 0.6, zorder=4, label=label)
     return [Line2D([], [], linestyle="none", marker="o", markersize=9, markerfacecolor="none",
-                   markeredgecolor=INK, label=total)]
+                   markeredgecolor=colour, label=total)]

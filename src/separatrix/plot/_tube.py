@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import INK, PALETTE, final_step, label_axes, outside_legend
+from separatrix.plot._canvas import INK, PALETTE, final_step, ink, label_axes, outside_legend
 from separatrix.plot._display import Display
 from separatrix.plot._plane import read_samples
 from separatrix.plot._points import choose_marks, choose_points, note, point_size, ring, thinned
@@ -131,11 +131,11 @@ class TubeDisplay(Display):
         from matplotlib.patches import Patch
 
         ax = self._axes(ax, 6.8, 4.2)
-        u, f = self.line
+        (u, f), line = self.line, ink(ax)
         ax.fill_between(u, f - self.epsilon, f + self.epsilon, color=PALETTE[4], alpha=0.35, linewidth=0)
         for edge in (-self.epsilon, self.epsilon):
-            ax.plot(u, f + edge, color=INK, linewidth=0.9, linestyle="--")
-        ax.plot(u, f, color=INK, linewidth=1.8)
+            ax.plot(u, f + edge, color=line, linewidth=0.9, linestyle="--")
+        ax.plot(u, f, color=line, linewidth=1.8)
         count = len(self.target)
         drawn = choose_points(None, count)
         size = point_size(len(drawn))
@@ -151,7 +151,7 @@ class TubeDisplay(Display):
             held, kind = distance >= self.epsilon * (1 - _ON), "on or outside the tube"
         if held.any():
             ringed = choose_marks(drawn[held[drawn]])
-            handles += ring(ax, points[ringed], size, kind, f"{kind} ({held.sum():,})")
+            handles += ring(ax, points[ringed], size, kind, f"{kind} ({held.sum():,})", line)
         outside = self.slacks > _ON * (self.epsilon or 1.0)
         rows = choose_marks(drawn[outside[drawn]])
         if outside.any():
@@ -161,8 +161,8 @@ class TubeDisplay(Display):
                                              linewidths=1.1 if len(rows) < 200 else 0.5))
             handles.append(Line2D([], [], color=PALETTE[5], linewidth=1.4,
                                   label=f"slack ({outside.sum():,}), sum {self.slacks.sum():.3g}"))
-        handles += [Line2D([], [], color=INK, linewidth=1.8, label="prediction f(x)"),
-                    Patch(facecolor="#56B4E959", edgecolor=INK, linestyle="--",
+        handles += [Line2D([], [], color=line, linewidth=1.8, label="prediction f(x)"),
+                    Patch(facecolor="#56B4E959", edgecolor=line, linestyle="--",
                           label=f"tube: within ±{self.epsilon:.3g}")]
         ax.set_xlim(u[0], u[-1])
         label_axes(ax, self.labels)
