@@ -16,6 +16,9 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+// For functions that only prefetch: GCC takes a call of one for a call without an effect, and leaves it out.
+#define SEPARATRIX_INLINE [[gnu::always_inline]] inline
+
 constexpr int LANES = 8;
 
 #if defined(__AVX512F__)
@@ -110,7 +113,7 @@ struct DenseRows {
 
     const T* row(std::int64_t i) const { return data + i * row_stride; }
 
-    void prefetch(std::int64_t i) const {
+    SEPARATRIX_INLINE void prefetch(std::int64_t i) const {
         const char* from = reinterpret_cast<const char*>(row(i));
         // Beyond a few KiB the hardware's own stream detection takes over.
         const std::int64_t bytes = n_features * static_cast<std::int64_t>(sizeof(T));
@@ -210,7 +213,7 @@ struct DenseRows {
 constexpr std::int64_t ROWS_AHEAD = 16;  // rows between the prefetch of a row and its visit
 
 template <class Rows>
-inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
+SEPARATRIX_INLINE void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
     if (at + ROWS_AHEAD < visits.end) rows.prefetch(visits.row(at + ROWS_AHEAD));
 }
 
