@@ -6,8 +6,8 @@ one class become one visit with the sum of their weights, and every pass permute
 neither the order of the rows, nor repeating a sample instead of weighting it, changes the model.
 Of larger data, blocks of neighbours are permuted and a few at a time visited in turns: single rows
 from all over the memory would make every visit wait for it. That is as good as any order only where
-neighbours are strangers to each other. Where they are alike (rows sorted by class, by time, by place), a model
-that follows them forgets the others, so there single rows are permuted. A few pairs of rows tell which it is.
+neighbours are strangers to each other. Where they are alike (rows sorted by class, by time, by place), a
+model that follows them forgets the others, so there single rows are permuted. A few pairs of rows tell.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BLOCK_BYTES = 128 << 10
 STREAMS = 4
 #: Rows of this size are read as quickly one by one.
 _LONG_ROW = 8 << 10
-#: Pairs of neighbours that are compared with pairs of strangers (fewer of long rows), the farthest neighbours, and
-#: the standard deviations that tell a difference from chance.
+#: Pairs of neighbours that are compared with pairs of strangers (fewer of long rows), how far apart they
+#: are at most, and the standard deviations that tell a difference from chance.
 _PAIRS, _PAIR_BYTES, _APART, _CHANCE = 256, 4 << 20, 8, 4.0
 
 
@@ -40,8 +40,8 @@ class Visits:
     """The visits of each pass.
 
     With ``merge=False`` equal samples stay visits of their own, for solvers to which a sample of
-    weight 2 is not the same as the sample twice. ``targets`` are the numbers that a regression has in place of
-    classes.
+    weight 2 is not the same as the sample twice. ``targets`` are the numbers that a regression has in place
+    of classes.
 
     Attributes
     ----------
@@ -120,8 +120,8 @@ class Visits:
 def neighbours_alike(view: DataView, labels: Array, samples: Array) -> bool:
     """Return whether samples near each other differ less, in labels or in features, than any two do.
 
-    By the sign test: of pairs that differ from each other by more or by less than strangers do, both kinds are
-    equally frequent by chance. Which pairs are compared depends on the number of samples alone.
+    By the sign test: were neighbours strangers, as many pairs of them would differ by more as by less than a
+    pair of strangers does. Which pairs are compared depends on the number of samples alone.
     """
     each = max(1.0, 8.0 * view.row_elements)
     pairs = min(_PAIRS, max(32, int(_PAIR_BYTES / each)), samples.shape[0] // 2)
