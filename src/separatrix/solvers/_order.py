@@ -139,7 +139,7 @@ def neighbours_alike(view: DataView, labels: Array, samples: Array) -> bool:
     def apart(first: Array, second: Array) -> Array:
         difference = labels[first] - labels[second].astype(np.float64)
         # Of two numbers the distance counts, of two classes only whether they are the same.
-        return np.abs(difference) if labels.dtype.kind == "f" else difference != 0
+        return np.asarray(np.abs(difference) if labels.dtype.kind == "f" else difference != 0)
 
     if differ(apart(ours, others), apart(ours, theirs)):
         return True
@@ -154,7 +154,7 @@ def _squares(rows: Any) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(rows):
             return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.einsum("ij,ij->i", rows, rows)
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def row_hashes(view: DataView) -> Array:
