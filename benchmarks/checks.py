@@ -143,6 +143,7 @@ class Check:
     value: Callable[[Any, Any, np.ndarray], float]
     allowed: float
     relative: bool
+    orders: int = 1  # random orders of visit that it is the mean of
 
     def excess(self, ours: float, theirs: float) -> float:
         return (ours - theirs) / abs(theirs) if self.relative else ours - theirs
@@ -156,10 +157,11 @@ CHECKS = {
     "dual objective": Check(support_vector_dual, 1e-4, True),
     "regression dual": Check(regression_dual, 1e-4, True),
     "L1 objective": Check(logistic_l1, 1e-4, True),
-    # Passes in another order end elsewhere: these are after the same few passes, not at the solution.
-    "hinge after the passes": Check(partial(sgd, "hinge"), 0.05, True),
-    "log_loss after the passes": Check(partial(sgd, "log_loss"), 0.05, True),
-    "error after the passes": Check(training_error, 0.02, False),
+    # Passes in another order end elsewhere, a perceptron's error by some points: these are after the same few
+    # passes, not at the solution, and the order of one seed would say little.
+    "hinge after the passes": Check(partial(sgd, "hinge"), 0.05, True, orders=5),
+    "log_loss after the passes": Check(partial(sgd, "log_loss"), 0.05, True, orders=5),
+    "error after the passes": Check(training_error, 0.02, False, orders=5),
     "training error": Check(training_error, 1e-3, False),
     "training error of some": Check(training_error_of_some, 0.0, False),
 }

@@ -157,6 +157,17 @@ def test_a_pass_is_timed_by_a_difference_and_checked_after_four():
     assert 0 < bench.seconds(spec, "pass") < 10
     assert bench.models[repr(spec)].n_iter_ == 4
     assert bench.passes[repr(spec)] >= 4
+    errors = [
+        checks.training_error(
+            Spec("separatrix", "Perceptron", {"tol": None, "max_iter": 4, "random_state": seed})
+            .make()
+            .fit(bench.data.X, bench.data.y),
+            bench.data.X,
+            bench.data.y,
+        )
+        for seed in range(5)
+    ]
+    assert bench.check(spec, "error after the passes") == pytest.approx(np.mean(errors))
 
 
 def test_a_worker_that_takes_too_long_is_ended_and_starts_anew():

@@ -128,6 +128,38 @@ def test_blocks_are_used_for_large_data_and_learn_as_well(monkeypatch):
     assert Perceptron(max_iter=5, tol=None).fit(X, y, sample_weight=s).certificate_.samples == np.sum(s > 0)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_neighbours_are_alike_where_rows_are_sorted(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 5)) * [3, 1, 1, 1, 1], rng.integers(0, 4, 2000)
+    samples = np.arange(2000)
+    by_class, by_place = np.argsort(y, kind="stable"), np.argsort(X[:, 0])
+    assert not _order.neighbours_alike(view_of(kind(X)), y, samples)
+    assert not _order.neighbours_alike(view_of(kind(X)), X[:, 0], samples)
+    assert _order.neighbours_alike(view_of(kind(X[by_class])), y[by_class], samples)
+    assert _order.neighbours_alike(view_of(kind(X[by_place])), y[by_place], samples)  # alike in features
+    assert _order.neighbours_alike(view_of(kind(X)), np.sort(X[:, 0]), samples)  # in targets
+    assert not _order.neighbours_alike(view_of(kind(X[by_class])), y[by_class], rng.permutation(2000))
+    for few in (0, 1, 2, 3, 20):
+        assert not _order.neighbours_alike(view_of(kind(X)), y, samples[:few])
+
+
+def test_single_rows_are_permuted_where_neighbours_are_alike(monkeypatch):
+    monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
+    monkeypatch.setattr(_order, "BLOCK_BYTES", 480)  # ten rows
+    monkeypatch.setattr(_order, "STREAMS", 1)
+    X = np.random.default_rng(0).standard_normal((3000, 6))
+    for y in (np.arange(3000) % 2, np.arange(3000) // 1500):
+        visits = _order.Visits(view_of(X), y, None, shuffle=True, seed=0)
+        visits.next_pass()
+        assert_array_equal(np.sort(visits.order), np.arange(3000))
+        neighbours = np.mean(np.diff(visits.order) == 1)
+        assert neighbours < 0.01 if y[0] == y[1] else neighbours > 0.85
+        before = visits.order.copy()
+        visits.next_pass()
+        assert np.mean(before == visits.order) < 0.5
+
+
 def test_row_hashes():
     X = np.array([[1.0, 0.0, 2.0], [1.0, -0.0, 2.0], [2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     dense = _order.row_hashes(view_of(X))

@@ -22,7 +22,7 @@ struct CsrRows {
     const Index* indptr;
     std::int64_t n_features;
 
-    void prefetch(std::int64_t i) const {
+    SEPARATRIX_INLINE void prefetch(std::int64_t i) const {
         const std::int64_t begin = indptr[i], end = indptr[i + 1];
         for (std::int64_t p = begin; p < end; p += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(data + p);
         for (std::int64_t p = begin; p < end; p += 64 / static_cast<int>(sizeof(Index))) __builtin_prefetch(indices + p);

@@ -19,6 +19,7 @@
 
 #include "perceptron_state.hpp"
 #include "rows.hpp"
+#include "truncation.hpp"
 #include "visits.hpp"
 
 namespace separatrix {

@@ -16,6 +16,9 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+// For functions that only prefetch: GCC takes a call of one for a call without an effect, and leaves it out.
+#define SEPARATRIX_INLINE [[gnu::always_inline]] inline
+
 constexpr int LANES = 8;
 
 #if defined(__AVX512F__)
@@ -110,7 +113,7 @@ struct DenseRows {
 
     const T* row(std::int64_t i) const { return data + i * row_stride; }
 
-    void prefetch(std::int64_t i) const {
+    SEPARATRIX_INLINE void prefetch(std::int64_t i) const {
         const char* from = reinterpret_cast<const char*>(row(i));
         // Beyond a few KiB the hardware's own stream detection takes over.
         const std::int64_t bytes = n_features * static_cast<std::int64_t>(sizeof(T));
@@ -192,9 +195,11 @@ struct DenseRows {
         return norm;
     }
 
-    // visit(position of the weight) for each feature that row i stores, here all of them
+    // visit(position of the weight) for each feature that row i stores, here all of them. A visit changes what stands
+    // at its position only, so that neighbours may go side by side.
     template <class Visit>
     void each_stored(std::int64_t /*i*/, std::int64_t stride, std::int64_t k, Visit visit) const {
+#pragma GCC ivdep
         for (std::int64_t j = 0; j < n_features; ++j) visit(position(j, stride, k));
     }
 
@@ -210,23 +215,8 @@ struct DenseRows {
 constexpr std::int64_t ROWS_AHEAD = 16;  // rows between the prefetch of a row and its visit
 
 template <class Rows>
-inline void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
+SEPARATRIX_INLINE void prefetch(const Rows& rows, const Visits& visits, std::int64_t at) {
     if (at + ROWS_AHEAD < visits.end) rows.prefetch(visits.row(at + ROWS_AHEAD));
-}
-
-// Lets a weight (stored: divided by scale) pay to L1 what it owes and has not paid yet, at most down to 0
-// (cumulative truncation of Tsuruoka, Tsujii and Ananiadou, 2009). `share` is 1 / scale, or 0 for a weight that
-// need not pay. Returns the change of the stored weight. Without branches, so that neighbouring weights pay
-// side by side.
-template <class T>
-inline double pay(T& weight, T& paid, double owed, double scale, double share) {
-    const double before = weight, had = paid;
-    const double down = before - (owed + had) * share, up = before + (owed - had) * share;
-    const double lower = down > 0 ? down : 0.0, upper = up < 0 ? up : 0.0;
-    const double after = before > 0 ? lower : before < 0 ? upper : before;
-    weight = static_cast<T>(after);
-    paid = static_cast<T>(had + scale * (after - before));
-    return after - before;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "rows.hpp"
 #include "sgd_losses.hpp"
 #include "sgd_state.hpp"
+#include "truncation.hpp"
 #include "visits.hpp"
 
 namespace separatrix {

@@ -5,12 +5,15 @@ data fit the caches: samples are put into an order given by hashes of their rows
 one class become one visit with the sum of their weights, and every pass permutes the visits. Then
 neither the order of the rows, nor repeating a sample instead of weighting it, changes the model.
 Of larger data, blocks of neighbours are permuted and a few at a time visited in turns: single rows
-from all over the memory would make every visit wait for it.
+from all over the memory would make every visit wait for it. That is as good as any order only where
+neighbours are strangers to each other. Where they are alike (rows sorted by class, by time, by place), a
+model that follows them forgets the others, so there single rows are permuted. A few pairs of rows tell.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,13 +29,19 @@ CONTENT_BYTES = 2 << 20
 #: (of sparse rows one: it is two streams already, and looks weights up besides).
 BLOCK_BYTES = 128 << 10
 STREAMS = 4
+#: Rows of this size are read as quickly one by one.
+_LONG_ROW = 8 << 10
+#: Pairs of neighbours that are compared with pairs of strangers (fewer of long rows), how far apart they
+#: are at most, and the standard deviations that tell a difference from chance.
+_PAIRS, _PAIR_BYTES, _APART, _CHANCE = 256, 4 << 20, 8, 4.0
 
 
 class Visits:
     """The visits of each pass.
 
     With ``merge=False`` equal samples stay visits of their own, for solvers to which a sample of
-    weight 2 is not the same as the sample twice.
+    weight 2 is not the same as the sample twice. ``targets`` are the numbers that a regression has in place
+    of classes.
 
     Attributes
     ----------
@@ -53,6 +62,7 @@ class Visits:
         shuffle: bool,
         seed: int,
         merge: bool = True,
+        targets: Array | None = None,
     ) -> None:
         n = view.shape[0]
         self.shuffle, self._state = shuffle, seed
@@ -61,11 +71,12 @@ class Visits:
         present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
         self.order = np.ascontiguousarray(present, dtype=np.int64)
         self._samples: Array | None = None
+        self._undecided: tuple[DataView, Array] | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
         if shuffle and stored * n <= CONTENT_BYTES:
             self._order_by_content(view, classes, merge)
-        elif shuffle:
-            self._samples = self.order.copy()
+        elif shuffle and stored < _LONG_ROW:
+            self._undecided = view, classes if targets is None else targets
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
             self._streams = STREAMS if isinstance(view, DenseView) else 1
 
@@ -73,6 +84,11 @@ class Visits:
         """Draw the order of the next pass, if it is to be random."""
         if not self.shuffle:
             return
+        if self._undecided is not None:
+            # Not before it is needed: some solvers permute the visits themselves.
+            if not neighbours_alike(*self._undecided, self.order):
+                self._samples = self.order.copy()
+            self._undecided = None
         if self._samples is None:
             self._state = _hot.shuffle(self.order, self._state)
         else:
@@ -99,6 +115,46 @@ class Visits:
         merged[samples[first]] = np.add.reduceat(each, first)
         self.weights = merged
         self.order = np.ascontiguousarray(samples[first][np.lexsort((samples[first], content[first]))])
+
+
+def neighbours_alike(view: DataView, labels: Array, samples: Array) -> bool:
+    """Return whether samples near each other differ less, in labels or in features, than any two do.
+
+    By the sign test: were neighbours strangers, as many pairs of them would differ by more as by less than a
+    pair of strangers does. Which pairs are compared depends on the number of samples alone.
+    """
+    each = max(1.0, 8.0 * view.row_elements)
+    pairs = min(_PAIRS, max(32, int(_PAIR_BYTES / each)), samples.shape[0] // 2)
+    if pairs == 0:
+        return False
+    places = np.linspace(0, samples.shape[0] - 1 - _APART, pairs).astype(np.int64).clip(0)
+    near = (places + 1 + np.arange(pairs) % _APART).clip(max=samples.shape[0] - 1)
+    ours, theirs = samples[places], samples[near]
+    others = np.random.default_rng(0).permutation(ours)
+
+    def differ(far: Array, close: Array) -> bool:
+        closer, farther = np.count_nonzero(close < far), np.count_nonzero(close > far)
+        return bool(closer - farther > _CHANCE * np.sqrt(closer + farther))
+
+    def apart(first: Array, second: Array) -> Array:
+        difference = labels[first] - labels[second].astype(np.float64)
+        # Of two numbers the distance counts, of two classes only whether they are the same.
+        return np.asarray(np.abs(difference) if labels.dtype.kind == "f" else difference != 0)
+
+    if differ(apart(ours, others), apart(ours, theirs)):
+        return True
+    if isinstance(view, TextView):
+        return False
+    rows = view.take(ours)
+    return differ(_squares(rows - view.take(others)), _squares(rows - view.take(theirs)))
+
+
+def _squares(rows: Any) -> Array:
+    """Return the squared norm of each row; infinite where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sparse.issparse(rows):
+            return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def row_hashes(view: DataView) -> Array:

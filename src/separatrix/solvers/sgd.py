@@ -136,7 +136,13 @@ class SgdSolver:
         self.sparse = isinstance(self.view, CsrView)
         self.average_from = average_from
         self.visits = Visits(
-            self.view, problem.classes, problem.weights, shuffle=shuffle, seed=seed, merge=False
+            self.view,
+            problem.classes,
+            problem.weights,
+            shuffle=shuffle,
+            seed=seed,
+            merge=False,
+            targets=problem.targets,
         )
         self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]
         self._chunk = chunk_rows(self.view, problem.columns)
