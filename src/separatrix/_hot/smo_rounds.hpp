@@ -25,7 +25,7 @@ class SmoRounds {
 public:
     static constexpr std::int64_t WORKING = 512;
     // Points from which on a round costs less than steps over all of them.
-    static constexpr std::int64_t LEAST_POINTS = 2 * WORKING;
+    static constexpr std::int64_t LEAST_POINTS = 4 * WORKING;
 
     SmoRounds(const SmoKernels<T>& steps, const RoundKernels<T>& rows, const SmoState<T>& s)
         : steps_(steps), loops_(rows), variable_(WORKING, -1), column_(WORKING, 0), moved_(WORKING, -1.0),
@@ -116,47 +116,59 @@ private:
         fresh_.clear();
         for (int g = 0; g < groups(s); ++g) {
             const auto [first, last] = places(s, g);
-            ranked_.clear();
+            auto& moving = ranked_[0];
+            moving.clear();
             for (std::int64_t k = first; k < last; ++k)
-                if (variable_[at(k)] >= 0 && moved_[at(k)] > 0 && is_free(s, variable_[at(k)])) ranked_.push_back({moved_[at(k)], k});
-            const auto kept = std::min<std::size_t>(ranked_.size(), at(5 * (last - first) / 8));
-            cut(kept);
+                if (variable_[at(k)] >= 0 && moved_[at(k)] > 0 && is_free(s, variable_[at(k)])) moving.push_back({moved_[at(k)], k});
+            cut(moving, at(5 * (last - first) / 8));
             stays_.assign(at(last - first), false);
-            for (std::size_t r = 0; r < kept; ++r) stays_[at(ranked_[r].second - first)] = true;
+            for (const auto& [by, k] : moving) stays_[at(k - first)] = true;
+            const std::size_t room = at(last - first) - moving.size();
 
-            ranked_.clear();
+            // The worst violators of either side: those of one may be many that are all alike.
+            for (auto& side : ranked_) side.clear();
             const auto [begin, end] = variables(s, g);
             for (std::int64_t v = begin; v < end; ++v) {
                 const std::int64_t k = place_[at(v)];
                 if (k >= 0 && stays_[at(k - first)]) continue;
                 const Bounds b = bounds(s, v);
-                const double score = std::max(middle_[g] - b.grow, b.fall - middle_[g]);
-                if (score > 0) ranked_.push_back({score, v});
+                if (b.grow < middle_[g]) ranked_[0].push_back({middle_[g] - b.grow, v});
+                else if (b.fall > middle_[g]) ranked_[1].push_back({b.fall - middle_[g], v});
             }
-            cut(std::min(ranked_.size(), at(last - first) - kept));
+            halve(room);
             // Of the others here those whose turn it is again stay, too.
-            for (const auto& [score, v] : ranked_)
-                if (place_[at(v)] >= 0) stays_[at(place_[at(v)] - first)] = true;
-            ranked_.erase(std::remove_if(ranked_.begin(), ranked_.end(), [&](const auto& one) { return place_[at(one.second)] >= 0; }),
-                          ranked_.end());
-            cut(std::min(ranked_.size(), at(most_new_)));
-            std::int64_t k = first;
-            for (const auto& [score, v] : ranked_) {
-                while (stays_[at(k - first)]) ++k;
-                if (variable_[at(k)] >= 0) place_[at(variable_[at(k)])] = -1;
-                variable_[at(k)] = v;
-                column_[at(k)] = v % s.points;
-                place_[at(v)] = k;
-                fresh_.push_back(k++);
+            for (auto& side : ranked_) {
+                const auto here = [&](const auto& one) { return place_[at(one.second)] >= 0; };
+                for (const auto& one : side)
+                    if (here(one)) stays_[at(place_[at(one.second)] - first)] = true;
+                side.erase(std::remove_if(side.begin(), side.end(), here), side.end());
             }
+            halve(at(most_new_));
+            std::int64_t k = first;
+            for (const auto& side : ranked_)
+                for (const auto& [score, v] : side) {
+                    while (stays_[at(k - first)]) ++k;
+                    if (variable_[at(k)] >= 0) place_[at(variable_[at(k)])] = -1;
+                    variable_[at(k)] = v;
+                    column_[at(k)] = v % s.points;
+                    place_[at(v)] = k;
+                    fresh_.push_back(k++);
+                }
         }
     }
-    // The first `count` of the ranked are the greatest.
-    void cut(std::size_t count) {
-        if (count < ranked_.size())
-            std::nth_element(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(count), ranked_.end(),
-                             [](const auto& a, const auto& b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
-        ranked_.resize(count);
+    using Ranked = std::vector<std::pair<double, std::int64_t>>;
+    // Leaves the greatest of either side, as many of one as of the other where there are.
+    void halve(std::size_t room) {
+        const std::size_t second = std::min(ranked_[1].size(), std::max(room / 2, room - std::min(room, ranked_[0].size())));
+        cut(ranked_[0], room - second);
+        cut(ranked_[1], second);
+    }
+    // Leaves the greatest.
+    static void cut(Ranked& ranked, std::size_t count) {
+        if (count >= ranked.size()) return;
+        std::nth_element(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count), ranked.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first || (a.first == b.first && a.second < b.second); });
+        ranked.resize(count);
     }
 
     // The new variables' part of the block: of their kernel rows, or computed where that is cheaper.
@@ -301,7 +313,7 @@ private:
     std::vector<T*> rows_;
     std::vector<std::int64_t> used_;
     // Kept between rounds for their memory alone.
-    std::vector<std::pair<double, std::int64_t>> ranked_;
+    Ranked ranked_[2];
     std::vector<std::int64_t> fresh_, others_, wanted_, missing_;
     std::vector<char> stays_, is_new_;
     std::vector<T*> targets_;

@@ -125,6 +125,8 @@ class Work:
             self.copies, self.signs, self.upper = 1, self.signs[:half], self.upper[:half]
             self.alpha, self.E = self.alpha[:half] - self.alpha[half:], self.E[:half] - self.price
             self.linear = self.linear[:half] - self.price
+        #: Whether many variables are free, so that steps in rounds are worth more of them.
+        self.in_rounds = self.price is not None or self.separate
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
@@ -183,7 +185,6 @@ class Work:
         tol: float,
         max_steps: int,
         row_bytes: float,
-        in_rounds: bool = False,
     ) -> State:
         """Return what the compiled loop needs for all points or some.
 
@@ -203,8 +204,6 @@ class Work:
             What keeps the rows of either sign's points among themselves; whole rows if None.
         tol, max_steps, row_bytes : float, int, float
             Violation to reach, most steps, and most bytes of kept rows.
-        in_rounds : bool
-            Whether many points take steps in rounds, a part of them at a time.
         """
         n = self.points.size
         variables: Any = slice(None)
@@ -237,7 +236,7 @@ class Work:
             most_steps=max_steps,
             row_bytes=row_bytes,
             memory=self.matrix.memory,
-            in_rounds=in_rounds,
+            in_rounds=self.in_rounds and start is None,
         )
 
     @property

@@ -176,7 +176,6 @@ class ActiveSet:
             tol=self.tol,
             max_steps=-1,
             row_bytes=budget,
-            in_rounds=work.price is not None,
         )
         self.state.loop.keeps = True
 

@@ -175,7 +175,6 @@ class SequentialMinimal:
                 tol=self.tol,
                 max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
-                in_rounds=work.price is not None,
             )
             state.loop.keep_if_open(work.linear, self.gap, longest)
             return state
