@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
-from separatrix.kernels import RBF, CallableKernel, Kernel
+from separatrix.kernels import RBF, CallableKernel, Kernel, Linear, Polynomial, Sigmoid
 from separatrix.solvers._dual import DualProblem, DualSolution, Work, run_loops
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.svm import nu_classification, nu_regression, regression
@@ -131,14 +131,32 @@ def test_every_instruction_set():
 
 
 def test_values_that_are_given():
-    """A kernel without compiled loops: all rows are there from the beginning."""
+    """All rows are there from the beginning."""
     X, kernel, problem = CASES["regression"]
-    matrix = KernelMatrix(CallableKernel(lambda A, B: kernel(A, B)), view_of(X), cache_bytes=4e8)
+    matrix = KernelMatrix(kernel, view_of(X), cache_bytes=4e8)
     work = Work(matrix, problem, DualSolution(problem.start.copy(), problem.linear.copy()))
     state = work.state("float64", values=kernel(X, X), tol=TOL, max_steps=-1, row_bytes=1e8)
     assert state.loop.in_rounds
     run_loops([state.loop], 60.0)
     check("regression", work, state.alpha, state.E)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "definite"),
+    [
+        (Linear(), True),
+        (Polynomial(3, 1.0, 0.5), True),
+        (Polynomial(3, 1.0, -0.5), False),
+        (Sigmoid(1.0, 0.0), False),
+        (CallableKernel(lambda A, B: KERNEL(A, B)), False),
+    ],
+)
+def test_kernels_that_may_be_indefinite_are_left_to_steps_among_all(kernel, definite):
+    """Only these are sure to meet a direction of negative curvature, and so to call an optimum local."""
+    matrix = KernelMatrix(kernel, view_of(FEW), cache_bytes=4e8)
+    problem = CASES["regression"][2]
+    work = Work(matrix, problem, DualSolution(problem.start.copy(), problem.linear.copy()))
+    assert work.in_rounds == definite
 
 
 def test_steps_are_counted():

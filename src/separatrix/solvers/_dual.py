@@ -125,8 +125,9 @@ class Work:
             self.copies, self.signs, self.upper = 1, self.signs[:half], self.upper[:half]
             self.alpha, self.E = self.alpha[:half] - self.alpha[half:], self.E[:half] - self.price
             self.linear = self.linear[:half] - self.price
-        #: Whether many variables are free, so that steps in rounds are worth more of them.
-        self.in_rounds = self.price is not None or self.separate
+        #: Whether many variables are free, so that steps in rounds are worth more of them. (Directions of
+        #: negative curvature are found among all pairs, not among those of a round.)
+        self.in_rounds = matrix.definite and (self.price is not None or self.separate)
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
