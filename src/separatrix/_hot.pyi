@@ -571,6 +571,7 @@ class _Smo:
     violation: float
     worst_curvature: float
     status: int
+    in_rounds: bool
     most_steps: int
     tol: float
     def __init__(
@@ -594,6 +595,7 @@ class _Smo:
         most_steps: int,
         row_bytes: float,
         memory: RowMemory,
+        in_rounds: bool,
     ) -> None: ...
     # Once solved, keep the rows if the relative gap or the length of the variables is larger; linear = s p
     # must live as long.

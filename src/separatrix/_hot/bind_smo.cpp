@@ -23,7 +23,9 @@
 #include "dual_gap.hpp"
 #include "kernels.hpp"
 #include "row_memory.hpp"
+#include "smo_rounds.hpp"
 #include "smo_state.hpp"
+#include "team.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,6 +42,13 @@ using Rows = Array<const std::int64_t>;
 template <class T>
 const SmoKernels<T>& kernels() {
     const SmoSet& set = SEPARATRIX_CHOSEN(smo_set);
+    if constexpr (std::is_same_v<T, float>) return set.single_precision;
+    else return set.double_precision;
+}
+
+template <class T>
+const RoundKernels<T>& round_kernels() {
+    const RoundSet& set = SEPARATRIX_CHOSEN(round_set);
     if constexpr (std::is_same_v<T, float>) return set.single_precision;
     else return set.double_precision;
 }
@@ -173,9 +182,21 @@ struct Smo {
     const double* linear = nullptr;  // s p, if a solved problem keeps its rows where it is likely to go on:
     double gap = 0, length = 0;      // with a larger relative gap, or with larger variables
     std::atomic<bool> busy{false};
+    std::unique_ptr<SmoRounds<T>> rounds;
+    Team team;
 
     Smo(const SmoKernels<T>& of, const std::shared_ptr<RowMemory>& memory) : loops(of), slabs(memory) {}
 
+    // Takes steps until the problem is solved or the deadline is reached; others may help.
+    void run(double deadline, double (*seconds)()) {
+        if (rounds) {
+            const Team::Leader leader(team);
+            state.loaded = false;
+            if (rounds->run(state, team, deadline, seconds)) return;
+            rounds.reset();
+        }
+        loops.run(state, deadline, seconds);
+    }
     // Memory for one more row: new, or that of the row that was not used for the longest time.
     static T* fresh(SmoState<T>& s, std::int64_t) {
         Smo& self = *static_cast<Smo*>(s.owner);
@@ -300,7 +321,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         [](S* self, const P* source, O* first, O* second, const std::optional<Matrix<T>>& matrix, const std::optional<Rows>& given, std::int64_t copies, std::int64_t middle,
            bool separate, const Array<const double>& signs, const Array<const double>& upper,
            const std::optional<Array<const double>>& price, const Array<const double>& diag, const Array<double>& alpha, const Array<double>& E, double tol,
-           std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory) {
+           std::int64_t most_steps, double row_bytes, const std::shared_ptr<RowMemory>& memory, bool in_rounds) {
             new (self) S(source ? source->loops : first ? first->loops : kernels<T>(), memory);
             const auto points = static_cast<std::int64_t>(diag.shape(0)), variables = points * copies;
             self->F.resize(static_cast<std::size_t>(variables));
@@ -342,10 +363,13 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.violation = std::numeric_limits<double>::infinity();
             s.tol = tol;
             s.most_steps = most_steps;
+            if (in_rounds && points >= SmoRounds<T>::LEAST_POINTS && self->capacity >= SmoRounds<T>::LEAST_POINTS && !s.classes[0])
+                self->rounds = std::make_unique<SmoRounds<T>>(self->loops, round_kernels<T>(), s);
         },
         nb::kw_only(), "panels"_a.none(), "first"_a.none(), "second"_a.none(), "matrix"_a.none(), "given"_a.none(), "copies"_a, "middle"_a, "separate"_a, "signs"_a,
         "upper"_a, "price"_a.none(), "diag"_a, "alpha"_a, "E"_a, "tol"_a, "most_steps"_a, "row_bytes"_a,
-        "memory"_a);
+        "memory"_a, "in_rounds"_a);
+    smo.def_prop_ro("in_rounds", [](const S& self) { return bool(self.rounds); });
     smo.def_prop_ro("steps", [](const S& self) { return self.state.steps; });
     smo.def_prop_ro("entries", [](const S& self) { return self.state.entries; });
     smo.def_prop_ro("violation", [](const S& self) { return self.state.violation; });
@@ -384,11 +408,12 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         for (S* problem : problems) {
             if (problem->busy.exchange(true)) continue;
             if (problem->state.status == 0 && seconds_now() < deadline) {
-                problem->loops.run(problem->state, deadline, seconds_now);
+                problem->run(deadline, seconds_now);
                 if (problem->state.status && !problem->goes_on()) problem->release();
             }
             problem->busy = false;
         }
+        for (S* problem : problems) problem->team.help();
     });
 }
 

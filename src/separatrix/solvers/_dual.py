@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
+from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
@@ -20,7 +21,19 @@ _NO_MARGIN = 1e-12
 _FAR = 0.5
 #: Relative rounding error of a double.
 _UNIT = 1.1e-16
+#: What a step costs that is taken in rounds, in variables that one outside of them looks at.
+_ROUND = 512
 _STATUS = ("running", "converged", "max_iter", "unbounded")
+
+
+def run_loops(loops: list[Any], seconds: float, threads: int = 1) -> None:
+    """Let threads work on problems, for some seconds at most.
+
+    Each takes a problem that none has in hand; those that find no other help with one that goes in rounds.
+    """
+    workers = thread_count(None) if any(loop.in_rounds for loop in loops) else threads
+    for _ in in_threads(lambda _: _hot.run_smo(loops, seconds), workers):
+        pass
 
 
 def dot(a: Array, b: Array) -> float:
@@ -112,6 +125,9 @@ class Work:
             self.copies, self.signs, self.upper = 1, self.signs[:half], self.upper[:half]
             self.alpha, self.E = self.alpha[:half] - self.alpha[half:], self.E[:half] - self.price
             self.linear = self.linear[:half] - self.price
+        #: Whether many variables are free, so that steps in rounds are worth more of them. (Directions of
+        #: negative curvature are found among all pairs, not among those of a round.)
+        self.in_rounds = matrix.definite and (self.price is not None or self.separate)
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
@@ -221,6 +237,7 @@ class Work:
             most_steps=max_steps,
             row_bytes=row_bytes,
             memory=self.matrix.memory,
+            in_rounds=self.in_rounds and start is None,
         )
 
     @property
@@ -386,6 +403,11 @@ class State:
         self.first = float(E.max() - E.min()) if E.size else 0.0
         self.paused = 0, self.first
 
+    @property
+    def width(self) -> int:
+        """Return how many variables a step looks at, or what it costs in that unit."""
+        return min(self.alpha.size, _ROUND) if self.loop.in_rounds else self.alpha.size
+
     def steps_for(self, factor: float) -> float:
         """Return about how many steps a smaller tolerance takes, if they are worth what all so far were."""
         fallen = self.first / self.loop.tol
@@ -407,7 +429,7 @@ class State:
 
     def drift(self) -> float:
         """Return about how far steps have led E from what it stands for: each rounds it once, either way."""
-        steps = self.loop.steps - self.exact_at
+        steps = 0 if self.loop.in_rounds else self.loop.steps - self.exact_at
         return self.unit * float(self.E.max() - self.E.min()) * sqrt(steps) if steps else 0.0
 
     @property

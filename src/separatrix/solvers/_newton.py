@@ -48,7 +48,7 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
     if not _LEAST <= free.size <= _MOST or free.size**2 * 24 > work.matrix.cache_bytes:
         return False
     steps = min(state.loop.steps - state.newton_at, state.steps_left())
-    if not whatever_it_costs and steps * alpha.size < newton_cost(work, state):
+    if not whatever_it_costs and steps * state.width < newton_cost(work, state):
         return False
     state.newton_at = state.loop.steps
     points = work.points if state.points is None else work.points[state.points]

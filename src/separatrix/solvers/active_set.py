@@ -12,10 +12,9 @@ from collections.abc import Generator, Iterator
 
 import numpy as np
 
-from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import State, Work, dot
+from separatrix.solvers._dual import State, Work, dot, run_loops
 from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
@@ -194,7 +193,7 @@ class ActiveSet:
         quota = _QUOTA * points.size
         state.loop.most_steps = int(before + min(limit, quota))
         while state.status == "running":
-            _hot.run_smo([state.loop], seconds)
+            run_loops([state.loop], seconds)
             solution.steps = steps + state.loop.steps - before
             if float(np.abs(state.alpha).max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
@@ -347,7 +346,7 @@ class ActiveSet:
             row_bytes=0.0,
         )
         while state.status == "running":
-            _hot.run_smo([state.loop], seconds)
+            run_loops([state.loop], seconds)
             if state.status == "running":
                 yield
         weights = np.bincount(local, signs * state.alpha, points.size)

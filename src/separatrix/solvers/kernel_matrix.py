@@ -175,6 +175,13 @@ class KernelMatrix:
         d = float(self.samples.shape[1])
         return d * self._packing.share if self._packing.sparse else d
 
+    @property
+    def definite(self) -> bool:
+        """Whether the kernel is known to be positive semidefinite."""
+        if self.native is None or self.native.formula == 3:
+            return False
+        return self.native.formula != 1 or self.native.coef0 >= 0
+
     def prepare(self, precision: Precision) -> None:
         """Pack all samples, if they may be kept, before several threads ask for some of them."""
         if self._fits(precision):

@@ -10,16 +10,14 @@ changes one pair, chosen by second-order information (Fan, Chen and Lin, JMLR 6,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
-from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
+from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot, run_loops
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
@@ -190,8 +188,7 @@ class SequentialMinimal:
         running = list(zip(works, states, strict=True))
         while running:
             loops = [state.loop for _, state in running]
-            for _ in in_threads(partial(_run, loops), threads):
-                pass
+            run_loops(loops, _SLICE, threads)
             waiting = []
             for work, state in running:
                 slow = self.max_steps < 0 and state.status == "max_iter"
@@ -279,7 +276,7 @@ class SequentialMinimal:
         state.polished += 1
         factor = min(0.5, max(0.01, 0.5 * self.gap / gap))
         # Few steps on few points take less time than one on all free variables.
-        cheap = state.steps_for(factor) * work.alpha.size <= max(_CHEAP, newton_cost(work, state))
+        cheap = state.steps_for(factor) * state.width <= max(_CHEAP, newton_cost(work, state))
         if cheap or not newton(work, state, whatever_it_costs=True) or state.polished > 1:
             # What such a step leaves of the gap is due to others than the free variables.
             state.loop.tol *= factor
@@ -323,11 +320,6 @@ class SequentialMinimal:
 def _quota(work: Work) -> int:
     """Return after how many steps the free variables may take one together."""
     return max(_LEAST_QUOTA, _QUOTA * work.points.size)
-
-
-def _run(loops: list[Any], _: int) -> None:
-    """Work on the problems that no other worker has in hand."""
-    _hot.run_smo(loops, _SLICE)
 
 
 def choose_precision(matrix: KernelMatrix) -> Precision:
