@@ -86,6 +86,12 @@ class SmoothObjective:
             return 1.0
         return np.asarray(self.codes[self.classes] != 0, dtype=np.float64)
 
+    def residuals(self, point: Point, *, single: bool) -> Array:
+        """Return ``∂ℓ_i/∂score`` of all rows at the parameters of a point."""
+        kept = np.empty((self.view.shape[0], self.columns))
+        self.at(point.coef, point.intercept, single=single, residuals=kept)
+        return kept
+
     def from_residuals(self, residuals: Array) -> tuple[Array, Array]:
         """Return the probabilities and ``s p (1 − p)`` that the residuals ``s (p − t)`` tell.
 
