@@ -24,8 +24,8 @@ _SMALL = 1 << 18
 CAUTION = 10.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
-#: Gains that tell the present rate.
-_WINDOW = 7
+#: Estimates in a row that must call for a dear model.
+_PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
 _OFTEN = 1.5
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
@@ -84,6 +84,7 @@ class Descent:
         self.rounding = False
         self.point = self._at(coef, intercept)
         self.gains, self.rises = [np.inf] * 4, 0
+        self.lefts: deque[float] = deque(maxlen=_PATIENCE)
         # Whether the last step was Newton's.
         self.fresh = False
         # The model's inverse times the latest change of the gradient, and the step from here, once known.
@@ -151,7 +152,10 @@ class Descent:
         rough = self.rises >= _ROUGH and iteration >= self.solver.exact_cost()
         model = self.solver.exact_curvature(self.objective) if rough else None
         if model is None:
-            model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
+            # A single estimate says little: a small gain may be followed by larger ones.
+            self.lefts.append(self._left())
+            left = min(self.lefts) if len(self.lefts) == _PATIENCE else 0.0
+            model = self.solver.curvature(self.objective, self.rows, iteration, left, near)
         if model is None:
             return False
         self.model, self.ahead = model, None
@@ -174,13 +178,10 @@ class Descent:
 
     def _left(self) -> float:
         """Return how many iterations are left at the present rate."""
-        # Single gains say little: some steps bring the next one on the way.
-        before, between, last = self.gains[-_WINDOW:][0], self.gains[-4], self.gains[-1]
-        steps = _WINDOW - 1 if len(self.gains) >= _WINDOW and before < np.inf else 3
-        before = between if steps == 3 else before
+        before, _, _, last = self.gains[-4:]
         if not (0 < before < np.inf and last > 0):
             return 0.0
-        rate = float(np.clip((last / before) ** (1 / steps), 0.1, 0.98))
+        rate = float(np.clip((last / before) ** (1 / 3), 0.1, 0.98))
         goal = self.tol * max(abs(self.point.value), 1e-300) / CAUTION
         return float(np.log(max(last * rate / (1 - rate) / goal, 1.0)) / -np.log(rate))
 
@@ -190,7 +191,7 @@ class Descent:
         if self.rises >= _ROUGH or not 0 < decrement < last < np.inf:
             return False
         rate = float(np.sqrt(decrement / last))
-        return CAUTION * decrement * rate / (1 - rate) <= 0.5 * self.tol * abs(self.point.value)
+        return CAUTION * decrement * rate / (1 - rate) <= self.tol * abs(self.point.value)
 
     def _go_double(self) -> None:
         """Work in double precision from here on; parameters are rounded to what would be returned now."""

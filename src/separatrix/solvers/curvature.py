@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
-from separatrix.data.products import add_products, symmetric
+from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers.covariance import oas_amount
@@ -64,7 +64,10 @@ class Whole:
 
 
 def moments(objective: SmoothObjective) -> Whole:
-    """Return the objective with its features' weighted means and squares."""
+    """Return the objective with its features' weighted means and squares.
+
+    Dense samples that are not finite, or whose squares are not, raise NotFiniteError.
+    """
     view = objective.view
     s = objective.weights
     d = view.shape[1]
@@ -81,6 +84,8 @@ def moments(objective: SmoothObjective) -> Whole:
         return total
 
     sums = view.fold(lambda: np.zeros((2, d)), add, 16 * d)
+    if not np.all(np.isfinite(sums)):
+        raise NotFiniteError
     total = float(view.shape[0] if s is None else s.sum())
     mean = sums[0] / total
     if not objective.problem.fit_intercept:
