@@ -117,7 +117,7 @@ class Curvature(ABC):
 
 
 class Pairs:
-    """Weights ``s p_k (δ_kl − p_l)`` of the pairs ``l ≤ k`` of columns, up to the sign: made when asked for."""
+    """Weights ``s p_k |δ_kl − p_l|`` of the pairs ``l ≤ k`` of columns, made when asked for."""
 
     def __init__(self, p: Array, share: Array) -> None:
         self.p, self.share = np.asfortranarray(p), share

@@ -254,8 +254,8 @@ def _easy(view: DataView, classes: Array, n_classes: int, weights: Array | None)
 def glance(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> tuple[float, float]:
     """Return what a few rows tell: reciprocal condition of the correlations within classes, largest mean.
 
-    Means are in units of the features' spread. Where a feature does not vary the condition is 0. From few rows
-    the condition looks somewhat worse than it is.
+    Means are in units of the features' spread. Where a feature does not vary the condition is 0. From few
+    rows the condition looks somewhat worse than it is.
     """
     n, d = view.shape
     rows = np.arange(min(n, _TELLING * d)) * n // min(n, _TELLING * d)
@@ -306,9 +306,8 @@ def _add_dense(
         mean = mean.astype(np.float32).astype(np.float64)
     if total.kind == "shared" or one:
         scatter = total.scatter if total.kind == "shared" else total.scatter[0]
-        add_products(
-            block, scatter, rest, classes=None if one else classes, weights=weights, origin=mean, single=single
-        )
+        own = None if one else classes
+        add_products(block, scatter, rest, classes=own, weights=weights, origin=mean, single=single)
     else:
         order = np.argsort(classes, kind="stable")
         ends = np.cumsum(np.bincount(classes, minlength=n_classes))

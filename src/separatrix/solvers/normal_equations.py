@@ -44,7 +44,7 @@ _WELL_SINGLE = 1e-4
 _EASY = 1e-6
 #: Entries of a small matrix.
 _FEW = 1 << 18
-#: Features from which single precision saves more in sums than residuals cost, and how many more for each target.
+#: Features from which single precision saves more in sums than residuals cost, and how many more per target.
 _MANY, _MORE = 48, 12
 #: Rows for each feature among which a few tell what all are like.
 _TALL = 40

@@ -50,6 +50,10 @@ _WORTH = 12.0
 #: Features per sample, most samples and fewest entries of dense data that are worked on through the products
 #: of their samples, and how much closer the way there goes than it must.
 _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
+#: Tolerance from which on these products may be formed in single precision: steps in the features follow.
+_ROUGHLY = 1e-5
+#: Rows for each feature that suffice for blocks of columns that are coupled.
+_ENOUGH = 128
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -180,7 +184,7 @@ class QuasiNewton:
     ) -> Generator[Step, None, tuple[Array, Array]]:
         """Solve the problem in the coordinates of the samples; return the weights that this means."""
         problem, mean, tol = self.problem, self.whole.mean, _CLOSER * self.tol
-        samples = SampleCoordinates(problem.view, mean)
+        samples = SampleCoordinates(problem.view, mean, single=tol >= _ROUGHLY)
         inner: Any
         small = replace(problem, view=view_of(samples.rows))
         start = samples.coordinates(coef) if coef.any() else np.zeros((coef.shape[0], samples.rows.shape[1]))
@@ -246,7 +250,11 @@ class QuasiNewton:
         if coupled and P * d <= _EXACT and gram * P * (P + 1) / 2 <= worth and near:
             return Coupled(self.whole, rows, target)
         if d < DEAR:
-            return (Blocks if gram * P <= worth else Shared)(self.whole, rows, target)
+            if gram * P > worth:
+                return Shared(self.whole, rows, target)
+            # What blocks of coupled columns leave out counts more than the errors of so many rows.
+            chosen = rows.thinned(_ENOUGH * d) if coupled and rows is not target else rows
+            return Blocks(self.whole, chosen, target)
         # Where products are dear, choosing the rows that matter pays, and waiting until it is clear that
         # many iterations are left; another shared matrix would not make them fewer.
         cost = gram * P * _CHOSEN
