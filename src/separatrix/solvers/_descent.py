@@ -271,6 +271,10 @@ class Descent:
             g = g - h[:, None] * self.model.slant
         return float(np.vdot(g, g)) / (2 * self.objective.l2) + float(h @ h) / (0.5 * self.solver.whole.total)
 
+    def gained(self) -> float:
+        """Return what the steps have gained."""
+        return sum(gain for gain in self.gains if gain < np.inf)
+
     def _decrement(self) -> float:
         """Return half the squared Newton decrement, as the model tells it."""
         return -0.5 * float(self.flat.gradient(self.point) @ self._direction())

@@ -54,6 +54,10 @@ _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
 _ROUGHLY = 1e-5
 #: Rows for each feature that suffice for blocks of columns that are coupled.
 _ENOUGH = 128
+#: Entries times columns from which on Newton's method begins on a sample of the rows.
+_LARGE = 1 << 18
+#: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
+_CHANCE = 8.0
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -130,6 +134,13 @@ class QuasiNewton:
         """
         n, d = self.objective.view.shape
         stages = [self.objective]
+        if self.method == "newton" and self.objective.l2 > 0:
+            # One sample at most: Newton's steps on it are few, and so are those that are left then.
+            count = n // 8
+            large = n * self.objective.view.row_elements * self.objective.columns > _LARGE
+            if large and count >= max(8 * (d + 1) * self.objective.columns, 2000):
+                stages.insert(0, self._sample(count))
+            return stages
         if self.method != "blocks":
             return stages
         rows, least = n, max(8 * d * self.objective.columns, 4000)
@@ -160,16 +171,23 @@ class QuasiNewton:
             coef, intercept = yield from self._through_samples(coef, intercept, control)
             first = 1
         for number, objective in enumerate(self._stages(), first):
-            if objective is not self.objective:
+            if self.method == "newton" or objective is not self.objective:
                 rows = objective
             elif rows is None:
                 rows = self._model_rows()
             self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
             self.last.rises = rises  # a way that was rough on a sample will be
-            yield from self.last.steps(control)
+            leads = self.method == "newton" and objective is not self.objective
+            for step in self.last.steps(control):
+                yield step
+                # What a sample shows by chance is no way: as much is expected to be lost on all rows.
+                if leads and self.last.gained() < _CHANCE * coef.size:
+                    break
             rises = self.last.rises
             if control.reason() is not None:
                 return
+            if leads and self.last.gained() < _CHANCE * coef.size:
+                continue
             coef, intercept = self.point.coef, self.point.intercept
 
     def _wide(self) -> bool:
