@@ -25,7 +25,7 @@ from separatrix.losses import LOSSES
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Control
-from separatrix.solvers.curvature import Blocks, Coupled, Diagonal, Shared, moments
+from separatrix.solvers.curvature import Blocks, Coupled, Diagonal, Pairs, Shared, moments
 from separatrix.solvers.quasi_newton import QuasiNewton
 from separatrix.solvers.smooth import SmoothObjective
 
@@ -542,3 +542,22 @@ def test_a_rough_way_is_judged_by_the_whole_hessian(monkeypatch):
     assert len(formed) == count
     assert rough.certificate_.status == "converged"
     assert rough.certificate_.primal <= tight.certificate_.primal * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_first_sums_tell_whether_many_samples_are_finite(value):
+    X = np.zeros((1 << 17, 32), dtype=np.float32)
+    X[::3, 0], X[777, 13] = 1.0, value
+    with pytest.raises(ValueError, match="row 777, column 13"):
+        LogisticRegression().fit(X, np.arange(1 << 17) % 2)
+
+
+def test_weights_of_pairs_are_made_when_asked_for():
+    rng = np.random.default_rng(0)
+    p, s = rng.dirichlet(np.ones(3), size=50), rng.random(50)
+    pairs = Pairs(p, s)
+    whole = s[:, None, None] * (p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None, :])
+    expected = np.stack([np.abs(whole[:, k, l]) for k, l in pairs.pairs], axis=1)
+    assert_allclose(pairs[10:40], expected[10:40], rtol=1e-12)
+    assert_allclose(pairs.sum(), expected.sum(axis=0), rtol=1e-12)
+    assert pairs.shape == (50, 6)

@@ -175,3 +175,48 @@ def test_refusals(data):
     with pytest.raises(ValueError, match="do not merge"):
         class_moments(DenseView(X), classes, 4) + class_moments(DenseView(X), classes, 4, kind="full")
     assert_array_equal(class_moments(DenseView(X[:0]), classes[:0], 4).weight, np.zeros(4))
+
+
+def correlated(n, d, least, seed=0):
+    """Float32 samples of three classes whose correlations have eigenvalues down to about the given one."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    y = rng.integers(0, 3, n)
+    X = (rng.normal(size=(n, d)) * np.geomspace(1.0, np.sqrt(least), d)) @ Q + 0.3 * y[:, None]
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_precision_where_it_does_no_harm(weighted):
+    X, y = correlated(6000, 70, 0.5)
+    s = np.random.default_rng(1).integers(0, 3, 6000).astype(np.float64) if weighted else None
+    single = class_moments(view_of(X), y, 3, s, single=True)
+    exact = class_moments(view_of(X.astype(np.float64)), y, 3, s)
+    units = np.outer(*2 * [np.sqrt(exact.scatter.diagonal())])
+    assert not np.array_equal(single.scatter, exact.scatter)
+    assert_allclose(single.scatter / units, exact.scatter / units, atol=1e-6)
+    assert_allclose(single.mean + single.rest, exact.mean + exact.rest, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("spoilt", ["condition", "mean", "constant"])
+def test_double_precision_where_single_would_do_harm(spoilt):
+    X, y = correlated(6000, 70, 1e-6 if spoilt == "condition" else 0.5)
+    if spoilt == "mean":
+        X[:, 3] += 1e4
+    if spoilt == "constant":
+        X[:, 5] = 2.0
+    one, other = (class_moments(view_of(X), y, 3, single=single) for single in (True, False))
+    assert_array_equal(one.scatter, other.scatter)
+    assert_array_equal(one.mean, other.mean)
+
+
+def test_a_glance_tells_condition_and_mean():
+    X, y = correlated(6000, 30, 1e-4)
+    X[:, 2] += 50.0 * X[:, 2].std()
+    condition, mean = module.glance(view_of(X), y, 3, None)
+    R = np.corrcoef(X - np.stack([X[y == k].mean(axis=0) for k in range(3)])[y], rowvar=False)
+    true = 1.0 / (np.abs(R).sum(axis=0).max() * np.abs(np.linalg.inv(R)).sum(axis=0).max())
+    assert true / 10 < condition < 3 * true
+    assert 40 < mean < 60
+    X[0, 0] = np.nan
+    assert module.glance(view_of(X), y, 3, None) == (0.0, np.inf)

@@ -185,3 +185,41 @@ def test_wide_rows_come_in_longer_blocks():
     assert sum(rows) == 3000
     narrow = DenseView(np.zeros((3000, 20)))
     assert narrow.for_products() is narrow
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("columns", [1, 3, 7])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (37, 3), (300, 13), (700, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sweep_of_least_squares(instruction_set, dtype, n, d, columns, weighted):
+    rng = np.random.default_rng(n + d)
+    X = laid_out(rng.normal(size=(n, d)).astype(dtype), "wider")
+    targets = rng.normal(size=(max(2, columns), columns))
+    classes = rng.integers(0, targets.shape[0], n).astype(np.int32)
+    W, b = rng.normal(size=(columns, d)), rng.normal(size=columns)
+    s = rng.integers(0, 3, n).astype(np.float64) if weighted else None
+    gradient, sums = np.zeros((columns, d)), np.zeros((3, columns))
+    _hot.sweep_squares(X, classes, s, targets, W, b, gradient, *sums)
+    scores = X.astype(np.float64) @ W.T + b
+    E = targets[classes] - scores
+    share = np.ones(n) if s is None else s
+    assert_allclose(gradient, (share[:, None] * E).T @ X.astype(np.float64), rtol=1e-12, atol=1e-11)
+    assert_allclose(sums[0], share @ E, rtol=1e-12, atol=1e-11)
+    assert_allclose(sums[1], share @ np.square(E), rtol=1e-12)
+    if columns == 1:
+        wrong = (scores[:, 0] >= 0) != (targets[classes, 0] > 0)
+    else:
+        wrong = np.argmax(scores, axis=1) != classes
+    assert_array_equal(sums[2], [share @ wrong] + [0.0] * (columns - 1))
+
+
+def test_least_squares_of_float32_samples_in_single_precision_is_corrected():
+    """Enough features for sums in single precision: residuals in double make up for what they lose."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(4000, 80)) @ rng.normal(size=(80, 80)) + 1.0).astype(np.float32)
+    y = (X @ rng.normal(size=80) > 0).astype(int)
+    model = LeastSquaresClassifier().fit(X, y)
+    A = np.column_stack([X.astype(np.float64), np.ones(4000)])
+    exact = np.linalg.lstsq(A, np.where(y == 1, 1.0, -1.0), rcond=None)[0]
+    assert_allclose(model.coef_[0], exact[:-1], rtol=1e-5, atol=2e-7 * np.abs(exact).max())
+    assert model.certificate_.relative_gap < 1e-12

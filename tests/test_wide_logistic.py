@@ -104,3 +104,12 @@ def test_coordinates_keep_inner_products_and_weights(n: int, extra: int, rank: i
     np.testing.assert_allclose(np.linalg.norm(W), np.linalg.norm(V), rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(centred @ W.T, samples.rows @ V.T, atol=1e-6 * scale)
     np.testing.assert_allclose(samples.coordinates(W), V, atol=1e-4)
+
+
+def test_products_in_single_precision_lead_the_way() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3000)) + 5.0
+    exact, single = (SampleCoordinates(view_of(X), X.mean(axis=0), single=s).rows for s in (False, True))
+    gram = (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T
+    assert np.abs(exact @ exact.T - gram).max() < 1e-9 * gram.max()
+    assert 0 < np.abs(single @ single.T - gram).max() < 2e-5 * gram.max()

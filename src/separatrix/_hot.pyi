@@ -124,6 +124,18 @@ def sweep_dense(
     gradient_intercept: NDArray[Any],
     residuals: NDArray[Any] | None,
 ) -> float: ...
+def sweep_squares(
+    X: NDArray[Any],
+    classes: NDArray[Any],
+    weights: NDArray[Any] | None,
+    targets: NDArray[Any],
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    gradient: NDArray[Any],
+    slack: NDArray[Any],
+    losses: NDArray[Any],
+    errors: NDArray[Any] | None,
+) -> None: ...
 def sweep_csr(
     data: NDArray[Any],
     indices: NDArray[Any],

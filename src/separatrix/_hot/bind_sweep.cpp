@@ -62,6 +62,20 @@ void bind_dense(nb::module_& m) {
         "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "codes"_a.none(), "coef"_a, "intercept"_a,
         "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
     m.def(
+        "sweep_squares",
+        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X, const Array<const std::int32_t>& classes,
+           const std::optional<Array<const double>>& weights, const Array<const double>& targets,
+           const Array<const double>& coef, const Array<const double>& intercept, const Array<double>& gradient,
+           const Array<double>& slack, const Array<double>& losses, const std::optional<Array<double>>& errors) {
+            const SquaresState state = {state_of(classes, weights, {}, coef, intercept, gradient, slack, {}),
+                                        targets.data(), losses.data(), errors ? errors->data() : nullptr};
+            nb::gil_scoped_release release;
+            sweeps<Data>().squares(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
+                                   static_cast<std::int64_t>(X.shape(1)), state);
+        },
+        "X"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a, "slack"_a,
+        "losses"_a, "errors"_a.none());
+    m.def(
         "column_sums",
         [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X,
            const std::optional<Array<const double>>& weights, const Array<double>& sums) {

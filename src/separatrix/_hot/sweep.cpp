@@ -1,5 +1,6 @@
 // Compiled once per instruction set like isa.cpp, but with products and sums fused where the
 // processor can: the results are certified, not compared bit by bit.
+#include "squared_link.hpp"
 #include "sweep.hpp"
 #include "sweep_kernels.hpp"
 
@@ -13,6 +14,11 @@ double dense(const Data* X, std::int64_t rows, std::int64_t stride, std::int64_t
     return sweep_dense<Data, T, SoftmaxLink<T>>(X, rows, stride, features, state);
 }
 
+template <class Data>
+double squares(const Data* X, std::int64_t rows, std::int64_t stride, std::int64_t features, const SquaresState& state) {
+    return sweep_dense<Data, double, SquaredLink>(X, rows, stride, features, state);
+}
+
 template <class Data, class Index>
 double csr(const Data* data, const Index* indices, const Index* indptr, std::int64_t rows, const SweepState& state) {
     if (state.codes) return sweep_csr<Data, Index, LogisticLink<double>>(data, indices, indptr, rows, state);
@@ -21,7 +27,7 @@ double csr(const Data* data, const Index* indices, const Index* indptr, std::int
 
 template <class Data>
 constexpr SweepKernels<Data> all_sweeps = {
-    dense<Data, float>,       dense<Data, double>,      column_sums<Data>,
+    dense<Data, float>,       dense<Data, double>,      squares<Data>,      column_sums<Data>,
     csr<Data, std::int32_t>,  csr<Data, std::int64_t>,
     gram_csr<Data, std::int32_t>, gram_csr<Data, std::int64_t>,
 };

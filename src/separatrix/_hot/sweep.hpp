@@ -155,8 +155,8 @@ void keep_residuals(const SweepState& state, std::int64_t first, std::int64_t ro
     }
 }
 
-template <class Data, class T, class Link>
-double sweep_dense(const Data* X, std::int64_t n, std::int64_t row_stride, std::int64_t d, SweepState state) {
+template <class Data, class T, class Link, class State>
+double sweep_dense(const Data* X, std::int64_t n, std::int64_t row_stride, std::int64_t d, State state) {
     using R = Register<T>;
     constexpr bool in_place = sizeof(Data) == sizeof(T);
     const Places places(d, R::COUNT, in_place);

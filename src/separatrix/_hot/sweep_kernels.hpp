@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sweep_state.hpp"
+#include "squares_state.hpp"
 #include "tables.hpp"
 
 namespace separatrix {
@@ -20,7 +20,10 @@ struct SweepKernels {
                           std::int64_t features, const double* weights, double* gram);
     using Sums = void (*)(const Data* X, std::int64_t rows, std::int64_t row_stride, std::int64_t features,
                           const double* weights, double* sums);
+    using Squares = double (*)(const Data* X, std::int64_t rows, std::int64_t row_stride, std::int64_t features,
+                               const SquaresState&);
     Dense dense_single, dense_double;
+    Squares squares;
     Sums column_sums;
     Csr<std::int32_t> csr32;
     Csr<std::int64_t> csr64;

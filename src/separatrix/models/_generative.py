@@ -121,7 +121,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
         view = view_of(X)
         try:
-            moments = class_moments(view, numbers, len(classes), weights, kind=kind)
+            moments = class_moments(view, numbers, len(classes), weights, kind=kind, single=True)
         except NotFiniteError:
             refuse_sums(self, X)
         self._finish(moments, counts, Training(view, numbers, weights), view.dtype, begin)

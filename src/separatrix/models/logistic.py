@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
+from separatrix.data.products import NotFiniteError
 from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
@@ -24,7 +25,14 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, last_solution
-from separatrix.models._validation import check_samples, encode_labels, refuse_empty_classes, sample_weights
+from separatrix.models._validation import (
+    check_finite,
+    check_samples,
+    encode_labels,
+    refuse_empty_classes,
+    refuse_sums,
+    sample_weights,
+)
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
     from separatrix.solvers.small_logit import SmallLogit
     from separatrix.solvers.working_set import WorkingSet
 
+#: Entries of dense samples from which on nobody looks for NaN and infinity before the first sums are taken.
+_MANY = 1 << 22
 #: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
 _WORDS = {
     "liblinear": "Liblinear failed to converge, increase the number of iterations.",
@@ -211,7 +221,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
             The fitted estimator.
         """
         C, ratio = self._strength()
-        X, y = check_samples(self, X, y, reset=True, squares=True)
+        X, y = check_samples(self, X, y, reset=True, finite=False)
+        # The first sums of descents over many dense samples tell by themselves whether these are finite.
+        descent = ratio == 0 and np.isfinite(C) and not self.dual and self.solver != "dual-coordinate"
+        if not (descent and isinstance(X, np.ndarray) and X.size >= _MANY):
+            check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
@@ -223,7 +237,10 @@ class LogisticRegression(PathOverC, LinearClassifier):
             start = np.zeros_like(start[0]), np.zeros_like(start[1])
         self.classes_, self.multiclass_ = classes, coding.name
         with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
-            solver = self._solver(problem, method, C, ratio, *start)
+            try:
+                solver = self._solver(problem, method, C, ratio, *start)
+            except NotFiniteError:
+                refuse_sums(self, X)
             attributes = partial(self._attributes, solver)
             context, observer = self._observe(
                 self.max_iter, X, y, {"sample_weight": sample_weight}, attributes

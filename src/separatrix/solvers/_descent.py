@@ -24,6 +24,8 @@ _SMALL = 1 << 18
 CAUTION = 10.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
+#: Estimates in a row that must call for a dear model.
+_PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
 _OFTEN = 1.5
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
@@ -78,8 +80,11 @@ class Descent:
         self.small = n * objective.view.row_elements * objective.columns <= _SMALL
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
+        # Whether parameters are rounded to what would be returned now before they are evaluated.
+        self.rounding = False
         self.point = self._at(coef, intercept)
         self.gains, self.rises = [np.inf] * 4, 0
+        self.lefts: deque[float] = deque(maxlen=_PATIENCE)
         # Whether the last step was Newton's.
         self.fresh = False
         # The model's inverse times the latest change of the gradient, and the step from here, once known.
@@ -90,6 +95,9 @@ class Descent:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
         # Newton's method needs all residuals for the next Hessian.
         kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.exact else None
+        if self.rounding:
+            dtype = self.solver.problem.view.dtype
+            coef, intercept = (values.astype(dtype).astype(np.float64) for values in (coef, intercept))
         return self.objective.at(coef, intercept, single=self.single, residuals=kept)
 
     def steps(self, control: Control) -> Iterator[Step]:
@@ -108,14 +116,17 @@ class Descent:
             if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
                 refresh = max(4, int((_OFTEN if self.rises >= _ROUGH else seldom) * iteration))
+            if self.single and self.final and self._nearly():
+                self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
             if moved is None:
-                if self.single:
+                if self.single or self.rounding:
                     self._go_double()
                     continue
                 if self.final:
                     yield Step(self._record(0.0), 0.0, control.reason() or "converged")
                 return
+            self.rounding = False
             self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
@@ -141,7 +152,10 @@ class Descent:
         rough = self.rises >= _ROUGH and iteration >= self.solver.exact_cost()
         model = self.solver.exact_curvature(self.objective) if rough else None
         if model is None:
-            model = self.solver.curvature(self.objective, self.rows, iteration, self._left(), near)
+            # A single estimate says little: a small gain may be followed by larger ones.
+            self.lefts.append(self._left())
+            left = min(self.lefts) if len(self.lefts) == _PATIENCE else 0.0
+            model = self.solver.curvature(self.objective, self.rows, iteration, left, near)
         if model is None:
             return False
         self.model, self.ahead = model, None
@@ -171,12 +185,19 @@ class Descent:
         goal = self.tol * max(abs(self.point.value), 1e-300) / CAUTION
         return float(np.log(max(last * rate / (1 - rate) / goal, 1.0)) / -np.log(rate))
 
+    def _nearly(self) -> bool:
+        """Return whether the next step is likely the last: it can be judged in double precision at once."""
+        decrement, last = self._decrement(), self.gains[-1]
+        if self.rises >= _ROUGH or not 0 < decrement < last < np.inf:
+            return False
+        rate = float(np.sqrt(decrement / last))
+        return CAUTION * decrement * rate / (1 - rate) <= self.tol * abs(self.point.value)
+
     def _go_double(self) -> None:
         """Work in double precision from here on; parameters are rounded to what would be returned now."""
-        self.single = False
-        dtype = self.solver.problem.view.dtype
-        coef, intercept = self.point.coef.astype(dtype), self.point.intercept.astype(dtype)
-        self.point, self.ahead = self._at(coef.astype(np.float64), intercept.astype(np.float64)), None
+        self.single, self.rounding = False, True
+        self.point, self.ahead = self._at(self.point.coef, self.point.intercept), None
+        self.rounding = False
 
     def _direction(self) -> Array:
         """Return the quasi-Newton step, by the two-loop recursion around the model of the Hessian."""
@@ -213,7 +234,7 @@ class Descent:
         if not slope < 0:
             return None
         weights, intercepts = self.flat.step(direction)
-        noise = (1e-6 if self.single else 1e-13) * abs(here.value)
+        noise = (1e-6 if self.single or self.rounding else 1e-13) * abs(here.value)
         t = 1.0
         for _ in range(40):
             there = self._at(here.coef + t * weights, here.intercept + t * intercepts)
@@ -250,11 +271,19 @@ class Descent:
             g = g - h[:, None] * self.model.slant
         return float(np.vdot(g, g)) / (2 * self.objective.l2) + float(h @ h) / (0.5 * self.solver.whole.total)
 
+    def gained(self) -> float:
+        """Return what the steps have gained."""
+        return sum(gain for gain in self.gains if gain < np.inf)
+
+    def _decrement(self) -> float:
+        """Return half the squared Newton decrement, as the model tells it."""
+        return -0.5 * float(self.flat.gradient(self.point) @ self._direction())
+
     def distance(self) -> float:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
         if not hasattr(self, "model"):
             return np.inf
-        decrement = -0.5 * float(self.flat.gradient(self.point) @ self._direction())
+        decrement = self._decrement()
         before, between, last = self.gains[-3:]
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between

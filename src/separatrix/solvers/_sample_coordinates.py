@@ -9,12 +9,14 @@ that samples which depend on others add no coordinate.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
 from separatrix.data.view import Array, DataView
 
-#: Features whose products are summed in the data's precision.
+#: Features whose products are summed in the precision of the products.
 _STRETCH = 1024
 
 
@@ -27,6 +29,8 @@ class SampleCoordinates:
         Dense samples in memory.
     mean : ndarray of shape (n_features,)
         ``x̄``.
+    single : bool
+        Whether products may be formed in single precision.
 
     Attributes
     ----------
@@ -42,24 +46,28 @@ class SampleCoordinates:
     ((3, 2), True)
     """
 
-    def __init__(self, view: DataView, mean: Array) -> None:
+    def __init__(self, view: DataView, mean: Array, single: bool = False) -> None:
         self.view, self.mean = view, mean
-        gram = self._gram()
+        dtype = np.dtype(np.float32 if single else view.dtype)
+        gram = self._gram(dtype)
         n = gram.shape[0]
-        least = n * float(np.finfo(view.dtype).eps) * float(np.diag(gram).max())
+        least = n * float(np.finfo(dtype).eps) * float(np.diag(gram).max())
         factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=least, overwrite_a=1)
         self.pivots = pivots[:rank] - 1
         self.rows = np.zeros((n, rank))
         self.rows[pivots - 1] = np.tril(factor)[:, :rank]
 
-    def _gram(self) -> Array:
-        """Return the Gram matrix of the centred samples."""
+    def _gram(self, dtype: np.dtype[Any]) -> Array:
+        """Return the Gram matrix of the centred samples, products formed in the given precision."""
         n, d = self.view.shape
         X = self.view.read(slice(0, n))
         near = self.mean.astype(X.dtype)
         total = np.zeros((n, n))
+        centred = np.empty((n, min(d, _STRETCH)), dtype=dtype)
         for begin in range(0, d, _STRETCH):
-            piece = X[:, begin : begin + _STRETCH] - near[begin : begin + _STRETCH]
+            features = slice(begin, min(begin + _STRETCH, d))
+            piece = centred[:, : features.stop - begin]
+            np.subtract(X[:, features], near[features], out=piece, casting="same_kind")
             total += piece @ piece.T
         return total
 
@@ -67,7 +75,9 @@ class SampleCoordinates:
         """Return ``W``, of shape (columns, features), that scores the samples as these weights ``V`` do."""
         A = np.zeros((self.view.shape[0], coef.shape[0]))
         A[self.pivots] = linalg.solve_triangular(self.rows[self.pivots], coef.T, trans="T", lower=True)
-        return np.asarray(self.view.transposed(A).T - np.outer(A.sum(axis=0), self.mean))
+        # In the data's precision: steps in the features judge what comes of it.
+        products = self.view.transposed(A.astype(self.view.dtype, copy=False))
+        return np.asarray(products.T - np.outer(A.sum(axis=0), self.mean))
 
     def coordinates(self, coef: Array) -> Array:
         """Return ``V`` that scores the samples as these weights ``W`` do."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Sum of the residuals of a column, as a share of all weights, that counts as 0.
 _FEASIBLE = 1e-11
+#: Share of such a sum that a step leaves where the Hessian hardly changes.
+_QUICK = 1e-3
 
 
 def certify(
@@ -81,22 +83,26 @@ def _best_intercepts(
     residuals = np.empty(scores.shape)
     alone = SmoothObjective(replace(objective.problem, view=view_of(scores)), 0.0)
     same = np.eye(objective.columns)
+    before = 0.0
     for _ in range(6):
         at = alone.at(same, intercept, residuals=residuals)
-        if not np.abs(at.gradient_intercept).max() > small:
+        size = float(np.abs(at.gradient_intercept).max())
+        if not size > small:
             break
-        intercept = intercept - _intercept_step(objective, residuals, at.gradient_intercept)
+        if size > _QUICK * before:  # else the Hessian of the last step serves for the next one, too
+            H = _bend(objective, residuals)
+        before = size
+        intercept = intercept - np.linalg.lstsq(H, at.gradient_intercept, rcond=1e-12)[0]
     return at.loss, residuals
 
 
-def _intercept_step(objective: SmoothObjective, residuals: Array, slopes: Array) -> Array:
-    """Return Newton's step for the intercepts, the weights being fixed."""
+def _bend(objective: SmoothObjective, residuals: Array) -> Array:
+    """Return the Hessian in the intercepts, the weights being fixed."""
     s = np.ones(residuals.shape[0]) if objective.weights is None else objective.weights
     active = s > 0
     shares = residuals[active] / s[active, None]
     if objective.codes is None:
         p = shares + (objective.classes[active, None] == np.arange(objective.columns))
-        H = np.diag(s[active] @ p) - (s[active, None] * p).T @ p
-        return np.asarray(np.linalg.lstsq(H, slopes, rcond=1e-12)[0])
+        return np.asarray(np.diag(s[active] @ p) - (s[active, None] * p).T @ p)
     bend = s[active] @ (np.abs(shares) * (1.0 - np.abs(shares)))
-    return np.asarray(slopes / np.maximum(bend, 1e-300))
+    return np.diag(np.maximum(bend, 1e-300))

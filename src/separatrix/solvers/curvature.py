@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.data.memory import view_of
-from separatrix.data.products import add_products, symmetric
+from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers.covariance import oas_amount
@@ -64,7 +64,10 @@ class Whole:
 
 
 def moments(objective: SmoothObjective) -> Whole:
-    """Return the objective with its features' weighted means and squares."""
+    """Return the objective with its features' weighted means and squares.
+
+    Dense samples that are not finite, or whose squares are not, raise NotFiniteError.
+    """
     view = objective.view
     s = objective.weights
     d = view.shape[1]
@@ -81,6 +84,8 @@ def moments(objective: SmoothObjective) -> Whole:
         return total
 
     sums = view.fold(lambda: np.zeros((2, d)), add, 16 * d)
+    if not np.all(np.isfinite(sums)):
+        raise NotFiniteError
     total = float(view.shape[0] if s is None else s.sum())
     mean = sums[0] / total
     if not objective.problem.fit_intercept:
@@ -111,7 +116,31 @@ class Curvature(ABC):
         """Return the matrix's inverse times a gradient in (w, b')."""
 
 
-def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtype: Any) -> Array:
+class Pairs:
+    """Weights ``s p_k |δ_kl − p_l|`` of the pairs ``l ≤ k`` of columns, made when asked for."""
+
+    def __init__(self, p: Array, share: Array) -> None:
+        self.p, self.share = np.asfortranarray(p), share
+        self.pairs = [(k, l) for k in range(p.shape[1]) for l in range(k + 1)]
+        self.shape = (p.shape[0], len(self.pairs))
+
+    def __getitem__(self, rows: slice) -> Array:
+        p, share = self.p[rows], self.share[rows]
+        out = np.empty((p.shape[0], len(self.pairs)), order="F")
+        for m, (k, l) in enumerate(self.pairs):
+            np.multiply(p[:, k], 1.0 - p[:, k] if k == l else p[:, l], out=out[:, m])
+            out[:, m] *= share
+        return out
+
+    def sum(self, axis: int = 0, dtype: Any = np.float64) -> Array:
+        """Return the sum of each pair's weights."""
+        shared = self.p * self.share[:, None]
+        products = shared.T @ self.p
+        totals = shared.sum(axis=axis, dtype=dtype)
+        return np.array([totals[k] - products[k, k] if k == l else products[k, l] for k, l in self.pairs])
+
+
+def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bool, dtype: Any) -> Array:
     """Return ``Σ_i v_im x̃_i x̃_iᵀ`` for each column m of the weights, ``x̃ = (x − x̄, 1)``.
 
     Products of dense rows are formed in the given precision, sums of pieces in double. Without a free
@@ -122,15 +151,16 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
     near = mean.astype(dtype).astype(np.float64)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
+        own = weights[rows]
         for m in range(M):
-            v = np.ascontiguousarray(weights[rows, m], dtype=np.float64)
+            v = np.ascontiguousarray(own[:, m], dtype=np.float64)
             gram, sums = total[m, :-1], total[m, -1]
             if view.sparse:
                 _hot.gram_csr(*csr_parts(block), v, gram)
             else:
                 add_products(block, gram, sums, weights=v, origin=near, single=single)
         if view.sparse:
-            total[:, -1] += (block.T @ weights[rows]).T
+            total[:, -1] += (block.T @ own).T
         return total
 
     sums = view.for_products().fold(lambda: np.zeros((M, d + 1, d)), add, M * (d + 1) ** 2 * 8)
@@ -154,14 +184,10 @@ def bordered_grams(view: DataView, weights: Array, mean: Array, free: bool, dtyp
 def diagonal(objective: SmoothObjective, point: Point, mean: Array) -> Array:
     """Return the Hessian's diagonal ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²``, of shape (columns, features + 1)."""
     P, d = objective.columns, objective.features
-    coef = point.coef.T.astype(objective.view.dtype)
-    part = objective.taking_part()
+    _, each = objective.from_residuals(objective.residuals(point, single=True))
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        p = probabilities(objective, np.asarray(block @ coef + point.intercept))
-        v = p * (1.0 - p) * (part if isinstance(part, float) else part[rows])
-        if objective.weights is not None:
-            v *= objective.weights[rows, None]
+        v = each[rows]
         total[:, d] += v.sum(axis=0)
         if sparse.issparse(block):
             total[:, :d] += (block.power(2).T @ v - 2.0 * mean[:, None] * (block.T @ v)).T
@@ -204,13 +230,12 @@ class FromRows(Curvature):
 
     def _each(self, point: Point) -> tuple[Array, Array]:
         """Return the probabilities of the rows, and ``s p (1 − p)``."""
-        if point.residuals is not None and self.rows is self.target:
-            return self.rows.from_residuals(point.residuals)
-        scores = np.asarray(self.rows.view.scores(point.coef, point.intercept), dtype=np.float64)
-        p = probabilities(self.rows, scores)
-        return p, self.share[:, None] * p * (1.0 - p) * self.rows.taking_part()
+        residuals = point.residuals if self.rows is self.target else None
+        if residuals is None:
+            residuals = self.rows.residuals(point, single=self.dtype == np.float32)
+        return self.rows.from_residuals(residuals)
 
-    def _grams(self, weights: Array, view: DataView | None = None) -> Array:
+    def _grams(self, weights: Array | Pairs, view: DataView | None = None) -> Array:
         free = self.objective.problem.fit_intercept
         view = self.rows.view if view is None else view
         return bordered_grams(view, weights, self.mean, free, self.dtype)
@@ -244,11 +269,9 @@ class Coupled(FromRows):
         """Form the matrix for these parameters."""
         p, _ = self._each(point)
         P, d = self.objective.columns, self.objective.features
-        pairs = [(k, l) for k in range(P) for l in range(k + 1)]
-        weights = np.stack([p[:, k] * (1.0 - p[:, k] if k == l else p[:, l]) for k, l in pairs], axis=1)
-        weights *= self.share[:, None]
+        weights = Pairs(p, self.share)
         H = np.empty((P, d + 1, P, d + 1))
-        for (k, l), block in zip(pairs, self._grams(weights), strict=True):
+        for (k, l), block in zip(weights.pairs, self._grams(weights), strict=True):
             H[k, :, l, :] = block if k == l else -block
             H[l, :, k, :] = H[k, :, l, :].T
         size = P * (d + 1)

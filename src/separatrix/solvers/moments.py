@@ -13,6 +13,10 @@ so nothing large is ever subtracted from something large. A mean is kept as the 
 ``δ`` is a small difference of means that may be large: data of mean 1e8, and classes that lie 1e8 apart,
 lose no digits. Blocks of a file, batches of a stream and the parts of several threads or machines merge
 by the same formula.
+
+Products of float32 rows are summed in double precision, too. Only where a glance at a few rows shows a
+covariance far from singular may stretches of a few hundred rows be summed in single precision, which is twice
+as fast: entries are then off by less than 1e-6 of the features' spread.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
+from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
@@ -29,6 +35,13 @@ from separatrix.data.view import BLOCK_BYTES, Array, DataView
 LARGEST_SCATTER = 1 << 30
 #: Most bytes of the rows that are centred and multiplied at a time.
 _PIECE_BYTES = 32 << 20
+#: Fewest features, and rows for each, whose products may be summed in single precision.
+_MANY, _ROWS = 64, 40
+#: Reciprocal condition of correlations that single precision does not harm, and largest mean of a feature in
+#: units of its spread.
+_WELL, _FAR = 1e-3, 100.0
+#: Rows for each feature that tell the condition.
+_TELLING = 4
 KINDS = ("shared", "full", "diagonal", "rows")
 
 
@@ -161,7 +174,13 @@ class Moments:
 
 
 def class_moments(
-    view: DataView, classes: Array, n_classes: int, weights: Array | None = None, *, kind: str = "shared"
+    view: DataView,
+    classes: Array,
+    n_classes: int,
+    weights: Array | None = None,
+    *,
+    kind: str = "shared",
+    single: bool = False,
 ) -> Moments:
     """Return the moments of each class, in double precision.
 
@@ -178,6 +197,9 @@ def class_moments(
     kind : {"shared", "full", "diagonal", "rows"}
         Whether the scatter is summed over the classes, kept for each, or only its diagonal kept; "rows"
         keeps the centred samples themselves instead.
+    single : bool
+        Whether products of a few hundred float32 rows may be summed in single precision, for kind "shared",
+        where the covariance is so well conditioned that what is lost does not matter.
 
     Returns
     -------
@@ -200,10 +222,12 @@ def class_moments(
     if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
         return _class_by_class(view, numbers, n_classes, weights)
 
+    single = single and kind == "shared" and _easy(view, numbers, n_classes, weights)
+
     def add(total: Moments, rows: slice, block: Any) -> Moments:
         s = None if weights is None else weights[rows]
         if not hasattr(block, "tocsr"):
-            _add_dense(total, block, numbers[rows], s)
+            _add_dense(total, block, numbers[rows], s, single)
         elif kind == "diagonal":
             total += _sparse_diagonal(block, numbers[rows], n_classes, s)
         else:
@@ -221,13 +245,49 @@ def class_moments(
     return moments
 
 
+def _easy(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> bool:
+    """Return whether a few rows show a covariance that single precision does not harm."""
+    n, d = view.shape
+    in_memory = getattr(view, "rows_in_place", False) and not view.sparse
+    if view.dtype != np.float32 or not in_memory or d < _MANY or n < _ROWS * d:
+        return False
+    condition, mean = glance(view, classes, n_classes, weights)
+    return bool(condition >= _WELL and mean <= _FAR)
+
+
+def glance(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> tuple[float, float]:
+    """Return what a few rows tell: reciprocal condition of the correlations within classes, largest mean.
+
+    Means are in units of the features' spread. Where a feature does not vary the condition is 0. From few
+    rows the condition looks somewhat worse than it is.
+    """
+    n, d = view.shape
+    rows = np.arange(min(n, _TELLING * d)) * n // min(n, _TELLING * d)
+    s = None if weights is None else weights[rows]
+    try:
+        sample = class_moments(view_of(view.take(rows)), classes[rows], n_classes, s)
+    except NotFiniteError:
+        return 0.0, np.inf
+    diagonal = sample.scatter.diagonal()
+    if not np.all(diagonal > 0):
+        return 0.0, np.inf
+    inverse = 1.0 / np.sqrt(diagonal)
+    R = sample.scatter * inverse * inverse[:, None]
+    norm = float(np.abs(R).sum(axis=0).max())
+    factor, failed = lapack.dpotrf(R, lower=1, overwrite_a=1, clean=0)
+    mean = float(np.abs(sample.mean * inverse).max() * np.sqrt(sample.total_weight))
+    return 0.0 if failed else float(lapack.dpocon(factor, norm, uplo="L")[0]), mean
+
+
 def _rows_at_a_time(d: int) -> int:
     """Return a number of rows whose product is worth writing a matrix of ``d × d``."""
     row = 8 * max(1, d)
     return max(1, min(max(BLOCK_BYTES // row, 3 * d), _PIECE_BYTES // row))
 
 
-def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
+def _add_dense(
+    total: Moments, block: Array, classes: Array, weights: Array | None, single: bool = False
+) -> None:
     """Add a few rows to the moments: class means first, then what is left of the rows without them."""
     n_classes, d = total.mean.shape
     if total.kind in ("diagonal", "rows"):
@@ -246,9 +306,12 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
     if not np.all(np.isfinite(mean)):
         raise NotFiniteError
     mean = np.where(weight[:, None] > 0, near + mean * share, 0.0)
+    if single:  # rounded as the samples are from which it is subtracted
+        mean = mean.astype(np.float32).astype(np.float64)
     if total.kind == "shared" or one:
         scatter = total.scatter if total.kind == "shared" else total.scatter[0]
-        add_products(block, scatter, rest, classes=None if one else classes, weights=weights, origin=mean)
+        own = None if one else classes
+        add_products(block, scatter, rest, classes=own, weights=weights, origin=mean, single=single)
     else:
         order = np.argsort(classes, kind="stable")
         ends = np.cumsum(np.bincount(classes, minlength=n_classes))
@@ -256,6 +319,8 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
             rows = order[ends[k - 1] if k else 0 : ends[k]]
             add_products(block, total.scatter[k], rest[k], weights=weights, origin=mean[k], order=rows)
     rest *= share
+    if single:
+        mean, rest = mean + rest, np.zeros_like(rest)
     factor, delta = total._join(weight, mean, rest)
     # What a class mean moves adds to the scatter like a sample.
     moved = np.flatnonzero(factor)

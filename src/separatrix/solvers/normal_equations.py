@@ -31,6 +31,7 @@ from scipy.linalg import lapack
 from separatrix import _hot
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.moments import glance
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
 from separatrix.solvers.regression import Judged, Regression, judge
 from separatrix.solvers.scatter import statistics
@@ -43,8 +44,10 @@ _WELL_SINGLE = 1e-4
 _EASY = 1e-6
 #: Entries of a small matrix.
 _FEW = 1 << 18
-#: Features from which single precision saves more in sums than residuals cost.
-_MANY = 192
+#: Features from which single precision saves more in sums than residuals cost, and how many more per target.
+_MANY, _MORE = 48, 12
+#: Rows for each feature among which a few tell what all are like.
+_TALL = 40
 #: Most corrections.
 _ROUNDS = 5
 #: Mean of a column, in units of its spread, from which samples are centred before they are judged.
@@ -136,9 +139,12 @@ class Primal(_Direct):
     def _start(self) -> bool:
         # In single precision the sums are quicker by half; residuals in double precision make up for it.
         # They need another pass, which costs more than it saves where the features are few.
-        many = self.problem.view.shape[1] >= _MANY
-        single = many and self.problem.view.dtype == np.float32 and self._attempt(single=True)
-        return single or self._attempt(single=False)
+        p = self.problem
+        n, d = p.view.shape
+        single = d >= _MANY + _MORE * p.columns and p.view.dtype == np.float32 and not p.view.sparse
+        if single and n >= _TALL * d:  # a glance at a few rows saves sums that would have to be formed again
+            single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights)[0] >= _WELL_SINGLE
+        return (single and self._attempt(single=True)) or self._attempt(single=False)
 
     def _attempt(self, single: bool) -> bool:
         """Sum, factorise and solve; return whether the factors can be trusted."""

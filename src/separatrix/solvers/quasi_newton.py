@@ -50,6 +50,14 @@ _WORTH = 12.0
 #: Features per sample, most samples and fewest entries of dense data that are worked on through the products
 #: of their samples, and how much closer the way there goes than it must.
 _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
+#: Tolerance from which on these products may be formed in single precision: steps in the features follow.
+_ROUGHLY = 1e-5
+#: Rows for each feature that suffice for blocks of columns that are coupled.
+_ENOUGH = 128
+#: Entries times columns from which on Newton's method begins on a sample of the rows.
+_LARGE = 1 << 18
+#: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
+_CHANCE = 8.0
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -126,6 +134,13 @@ class QuasiNewton:
         """
         n, d = self.objective.view.shape
         stages = [self.objective]
+        if self.method == "newton" and self.objective.l2 > 0:
+            # One sample at most: Newton's steps on it are few, and so are those that are left then.
+            count = n // 8
+            large = n * self.objective.view.row_elements * self.objective.columns > _LARGE
+            if large and count >= max(8 * (d + 1) * self.objective.columns, 2000):
+                stages.insert(0, self._sample(count))
+            return stages
         if self.method != "blocks":
             return stages
         rows, least = n, max(8 * d * self.objective.columns, 4000)
@@ -156,16 +171,23 @@ class QuasiNewton:
             coef, intercept = yield from self._through_samples(coef, intercept, control)
             first = 1
         for number, objective in enumerate(self._stages(), first):
-            if objective is not self.objective:
+            if self.method == "newton" or objective is not self.objective:
                 rows = objective
             elif rows is None:
                 rows = self._model_rows()
             self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
             self.last.rises = rises  # a way that was rough on a sample will be
-            yield from self.last.steps(control)
+            leads = self.method == "newton" and objective is not self.objective
+            for step in self.last.steps(control):
+                yield step
+                # What a sample shows by chance is no way: as much is expected to be lost on all rows.
+                if leads and self.last.gained() < _CHANCE * coef.size:
+                    break
             rises = self.last.rises
             if control.reason() is not None:
                 return
+            if leads and self.last.gained() < _CHANCE * coef.size:
+                continue
             coef, intercept = self.point.coef, self.point.intercept
 
     def _wide(self) -> bool:
@@ -180,7 +202,7 @@ class QuasiNewton:
     ) -> Generator[Step, None, tuple[Array, Array]]:
         """Solve the problem in the coordinates of the samples; return the weights that this means."""
         problem, mean, tol = self.problem, self.whole.mean, _CLOSER * self.tol
-        samples = SampleCoordinates(problem.view, mean)
+        samples = SampleCoordinates(problem.view, mean, single=tol >= _ROUGHLY)
         inner: Any
         small = replace(problem, view=view_of(samples.rows))
         start = samples.coordinates(coef) if coef.any() else np.zeros((coef.shape[0], samples.rows.shape[1]))
@@ -246,7 +268,11 @@ class QuasiNewton:
         if coupled and P * d <= _EXACT and gram * P * (P + 1) / 2 <= worth and near:
             return Coupled(self.whole, rows, target)
         if d < DEAR:
-            return (Blocks if gram * P <= worth else Shared)(self.whole, rows, target)
+            if gram * P > worth:
+                return Shared(self.whole, rows, target)
+            # What blocks of coupled columns leave out counts more than the errors of so many rows.
+            chosen = rows.thinned(_ENOUGH * d) if coupled and rows is not target else rows
+            return Blocks(self.whole, chosen, target)
         # Where products are dear, choosing the rows that matter pays, and waiting until it is clear that
         # many iterations are left; another shared matrix would not make them fewer.
         cost = gram * P * _CHOSEN

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
@@ -151,15 +152,33 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
     coded = q == 1 or q == problem.targets.shape[0]
 
     def part(rows: slice, block: Any) -> Array:
+        if not shift and not hasattr(block, "tocsr"):
+            return sweep(rows, block)
         out = np.zeros((d + 3, q))
         if hasattr(block, "tocsr"):
             add(out, rows, block.astype(np.float64, copy=False))
         else:
-            # Pieces that stay in the caches while they are converted and used twice.
+            # Pieces that stay in the caches while they are centred and used twice.
             for piece in row_pieces(block, PIECE_BYTES):
-                X = np.subtract(block[piece], mean) if shift else block[piece].astype(np.float64, copy=False)
+                X = np.subtract(block[piece], mean)
                 add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
         return out
+
+    by_column = np.ascontiguousarray(W.T)
+    numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
+    targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
+
+    def sweep(rows: slice, block: Array) -> Array:
+        if block.shape[1] > 1 and block.strides[1] != block.itemsize:
+            block = np.ascontiguousarray(block)
+        sums, gradient = np.zeros((3, q)), np.zeros((q, d))
+        slack, losses, errors = sums
+        s = None if problem.weights is None else problem.weights[rows]
+        kept = errors if coded else None
+        _hot.sweep_squares(block, numbers[rows], s, targets, by_column, b, gradient, slack, losses, kept)
+        if problem.fit_intercept:
+            gradient -= np.outer(slack, mean)
+        return np.concatenate([gradient.T, sums])
 
     def add(out: Array, rows: slice, X: Any) -> None:
         moved = shift and not hasattr(X, "tocsr")

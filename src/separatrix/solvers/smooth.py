@@ -80,11 +80,16 @@ class SmoothObjective:
         )
         return SmoothObjective(problem, self.l2)
 
-    def taking_part(self) -> Array | float:
-        """Return, per sample and column, 1 where the sample's class takes part, else 0."""
-        if self.codes is None or np.all(self.codes):
-            return 1.0
-        return np.asarray(self.codes[self.classes] != 0, dtype=np.float64)
+    def thinned(self, count: int) -> SmoothObjective:
+        """Return the objective estimated from at most so many of the rows, evenly spread."""
+        n = self.view.shape[0]
+        return self if n <= count else self.sample(np.arange(count) * n // count)
+
+    def residuals(self, point: Point, *, single: bool) -> Array:
+        """Return ``∂ℓ_i/∂score`` of all rows at the parameters of a point."""
+        kept = np.empty((self.view.shape[0], self.columns))
+        self.at(point.coef, point.intercept, single=single, residuals=kept)
+        return kept
 
     def from_residuals(self, residuals: Array) -> tuple[Array, Array]:
         """Return the probabilities and ``s p (1 − p)`` that the residuals ``s (p − t)`` tell.
