@@ -379,6 +379,8 @@ class State:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
         self.refinements = self.polished = self.newton_at = self.exact_at = 0
+        #: A factor of the kernel matrix, once steps of pairs have been many.
+        self.factor: Any = None
         self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)

@@ -20,6 +20,7 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot
+from separatrix.solvers._interior import interior, patient
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
@@ -216,7 +217,7 @@ class SequentialMinimal:
             self._read(work, state)
             work.finish("rounding")
             return True
-        moved = newton(work, state)
+        moved = interior(work, state, patient(state)) or newton(work, state)
         state.loop.most_steps = state.loop.steps + _quota(work)
         ended = self._read(work, state)
         if moved:
