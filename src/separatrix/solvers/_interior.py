@@ -15,21 +15,28 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
-from separatrix.solvers._dual import State, Work, dot
-from separatrix.solvers._newton import newton
+from separatrix.solvers._dual import NEGATIVE, State, Work, dot
 
 #: What a factor may leave of the diagonal of K, relative to its largest entry.
 _LEFT = 1e-13
+#: Points for each column of a factor, at least: others are not of low rank.
+_POINTS_PER_COLUMN = 4
 #: Columns that a factor gains at a time.
 _COLUMNS = 16
 #: The method takes as long as steps of pairs: so many for each squared column of the factor.
-_STEPS_PER_SQUARE = 10
+_STEPS_PER_SQUARE = 4
 #: Most iterations, relative gap at which they end, and the way to the boundary that each goes at most.
 _ITERATIONS, _GAP, _WAY = 80, 1e-12, 0.995
+#: Error, in units of the least so far, at which they end, too.
+_WORSE = 1e3
+#: Distance to a bound, in units of the box, over its multiplier, below which a variable is put on it.
+_NEAR = 1e-3
+#: Most steps of the free variables after it, where it has not led to the tolerance.
+_REFINEMENTS = 4
 
 
 class LowRank:
@@ -84,25 +91,30 @@ def interior(work: Work, state: State, most: float) -> bool:
 
     It is tried once.
     """
-    if not np.isfinite(work.upper).all() or work.worst_curvature < 0:
+    if not np.isfinite(work.upper).all() or work.worst_curvature < -NEGATIVE:
         return False
     if state.factor is None:
         state.factor = LowRank(work)
-    most = min(most, work.matrix.cache_bytes / 32 / work.points.size)
+    n = work.points.size
+    most = min(most, n / _POINTS_PER_COLUMN, work.matrix.cache_bytes / 32 / n)
     with single_threaded(np.inf):
         if state.factor.used or not state.factor.grow(int(most)):
             return False
         after = _solution(work, state.factor.columns)
+        state.exact_at, tol = state.loop.steps, state.loop.tol
+        work.recompute("float64")
+        before, value = (work.alpha.copy(), work.E.copy(), work.exact), _value(work)
+        work.alpha[:] = after
+        work.recompute("float64")
+        for _ in range(_REFINEMENTS):
+            if work.scores()[1] <= tol or not _settle(work, state.factor.columns, tol):
+                break
+            work.recompute("float64")
     state.factor.use()
-    before, value = (work.alpha.copy(), work.E.copy(), work.exact), _value(work)
-    work.alpha[:] = after
-    work.recompute("float64")
-    newton(work, state, whatever_it_costs=True, exact=True)
-    if not _value(work) < value:
-        work.alpha[:], work.E[:], work.exact = before
-        return False
-    state.exact_at = state.loop.steps
-    return True
+    if _value(work) < value:
+        return True
+    work.alpha[:], work.E[:], work.exact = before
+    return False
 
 
 def patient(state: State) -> float:
@@ -122,6 +134,50 @@ def _value(work: Work) -> float:
     """Return the objective that is minimised."""
     price = 0.0 if work.price is None else dot(work.price, np.abs(work.alpha))
     return 0.5 * dot(work.signs * work.alpha, work.E + work.linear) + price
+
+
+def _settle(work: Work, F: Array, tol: float) -> bool:
+    """Bring E of the free variables to one level, from bound to bound; return whether they moved.
+
+    Where more are free than the rank can serve, those go first that change E of none: the objective falls
+    with them as far as the box reaches. Of the changes that bring the others to one level the shortest is
+    taken: samples may depend on each other, or be the same.
+    """
+    free = np.flatnonzero(work.free(work.alpha, work.upper))
+    s = work.signs[free] if work.price is None else np.sign(work.alpha[free])
+    E = work.E[free] if work.price is None else work.E[free] + s * work.price[free]
+    second = free >= (work.middle if work.separate else work.alpha.size)
+    rows, upper = F[free % len(F)], work.upper[free]
+    size, inside = np.abs(work.alpha[free]), np.arange(free.size)
+    while inside.size > 1:
+        # With means subtracted, what is found keeps the sums.
+        table = np.column_stack([rows[inside], E[inside]])
+        for group in (second[inside], ~second[inside]):
+            if group.any():
+                table[group] -= table[group].mean(axis=0)
+        weights = _shortest(table[:, :-1], -table[:, -1])
+        left = table[:, -1] + table[:, :-1] @ weights
+        beyond = float(np.ptp(left)) > tol
+        d = s[inside] * (-left if beyond else _shortest(table[:, :-1].T, weights))
+        room = np.where(d > 0, upper[inside] - size[inside], size[inside])
+        ways = room / np.maximum(np.abs(d), 1e-300)
+        way = float(ways.min()) if beyond else min(1.0, float(ways.min()))
+        size[inside] += way * d
+        E += rows @ (rows[inside].T @ (s[inside] * way * d))
+        met = ways <= way
+        size[inside[met]] = np.where(d > 0, upper[inside], 0.0)[met]
+        if not met.any():
+            break
+        inside = inside[~met]
+    after = size if work.price is None else s * size
+    moved = not np.array_equal(after, work.alpha[free])
+    work.alpha[free] = after
+    return moved
+
+
+def _shortest(A: Array, b: Array) -> Array:
+    """Return the shortest x of the least ``‖A x − b‖``."""
+    return np.asarray(lstsq(A, b, cond=1e-11, lapack_driver="gelsy", check_finite=False)[0])
 
 
 def _solution(work: Work, F: Array) -> Array:
@@ -159,17 +215,16 @@ def box_programme(G: Array, p: Array, u: Array, A: Array, b: Array) -> Array:
     q = G @ (G.T @ a) + p
     far = float(np.abs(q).mean()) or 1.0
     z, v = np.maximum(q, 0.0) + far, np.maximum(-q, 0.0) + far
+    best, kept = np.inf, (a, t, z, v)
     for _ in range(_ITERATIONS):
-        gap = dot(a, z) + dot(t, v)
-        short = b - A @ a
-        small = float(np.abs(short).max()) <= 1e-12 * float(u.sum())
-        if small and gap <= _GAP * max(abs(0.5 * dot(a, q + p)), 1e-300):
+        gap, short, rest = dot(a, z) + dot(t, v), b - A @ a, A.T @ y + z - v - q
+        # In the end the systems are so ill-conditioned that steps lead away again.
+        error = gap + dot(np.abs(rest), u) + far * float(np.abs(short).sum())
+        if error < best:
+            best, kept = error, (a, t, z, v)
+        system = _System(G, z / a + v / t, A)
+        if gap <= _GAP * abs(0.5 * dot(a, q + p)) or not error < _WORSE * best or not system.sound:
             break
-        theta = z / a + v / t
-        system = _System(G, theta, A)
-        if not system.sound:
-            break
-        rest = A.T @ y + z - v - q
         d, dy = system.solve(rest - z + v, short)
         dz, dv = -z - z * d / a, -v + v * d / t
         way = _way((a, d), (t, -d), (z, dz), (v, dv))
@@ -181,9 +236,13 @@ def box_programme(G: Array, p: Array, u: Array, A: Array, b: Array) -> Array:
         way = min(1.0, _WAY * _way((a, d), (t, -d), (z, dz), (v, dv)))
         a, t, y, z, v = a + way * d, t - way * d, y + way * dy, z + way * dz, v + way * dv
         q = G @ (G.T @ a) + p
-        if way < 1e-8:
-            break
-    return np.where(a < u * z / (1.0 + z), 0.0, np.where(t < u * v / (1.0 + v), u, np.minimum(a, u)))
+    a, t, z, v = kept
+    return np.where(a < u * _sure(z), 0.0, np.where(t < u * _sure(v), u, np.minimum(a, u)))
+
+
+def _sure(multiplier: Array) -> Array:
+    """Return how near a bound, in units of the box, a variable of this multiplier is rather on it than free."""
+    return _NEAR * multiplier / (1.0 + multiplier)
 
 
 def _way(*pairs: tuple[Array, Array]) -> float:

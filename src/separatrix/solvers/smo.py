@@ -277,6 +277,8 @@ class SequentialMinimal:
         """Bring the free variables closer to the optimum if the gap is wide; return if steps are needed."""
         if state.polished >= POLISHES or self.max_steps >= 0 or work.worst_curvature < 0 or gap <= self.gap:
             return False
+        if work.vanishes():
+            return False
         state.polished += 1
         factor = min(0.5, max(0.01, 0.5 * self.gap / gap))
         # Few steps on few points take less time than one on all free variables.
