@@ -1,4 +1,4 @@
-"""Dual problems whose kernel matrix has a low rank: against quadratic programming and the conditions of optimality."""
+"""Dual problems whose kernel matrix has a low rank: against quadratic programming, and the primal problem."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def box_programme(G: Array, p: Array, u: Array, A: Array, b: Array) -> Array:
 
 
 def _sure(multiplier: Array) -> Array:
-    """Return how near a bound, in units of the box, a variable of this multiplier is rather on it than free."""
+    """Return how near a bound, in units of the box, a variable with a multiplier is on it."""
     return _NEAR * multiplier / (1.0 + multiplier)
 
 
