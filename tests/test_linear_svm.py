@@ -437,7 +437,7 @@ def test_warm_start_goes_on():
 
 def test_newton_finishes_what_is_slow():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((150, 1000), density=0.03, rng=rng, format="csr") * 30.0
+    X = sparse.random_array((150, 300), density=0.1, rng=rng, format="csr") * 30.0
     y = rng.integers(0, 3, 150)
     problem = Problem(
         view_of(X), y.astype(np.int32), (2 * np.eye(3) - 1).astype(np.int8), loss=LOSSES["hinge"]
@@ -483,3 +483,36 @@ def test_scikit_learns_parameters_and_attributes():
     ours, peer = LinearSVR().fit(NUMBERS, TARGETS), PeerSVR(random_state=0).fit(NUMBERS, TARGETS)
     assert ours.coef_.shape == peer.coef_.shape
     assert np.shape(ours.intercept_) == np.shape(peer.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("shape", "density", "loss", "method"),
+    [
+        ((300, 40), None, "hinge", "newton"),
+        ((40, 300), None, "squared_hinge", "newton"),
+        ((40, 300), None, "hinge", "auto"),
+        ((20, 300), None, "hinge", "newton"),
+        ((300, 400), None, "squared_hinge", "auto"),
+        ((300, 40), 0.1, "hinge", "newton"),
+        ((100, 900), 0.02, "squared_hinge", "auto"),
+        ((1200, 2000), 0.002, "hinge", "auto"),
+    ],
+)
+def test_the_method_follows_the_shape(shape, density, loss, method):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    if density is not None:
+        X = sparse.random_array(shape, density=density, rng=rng, format="csr")
+    view = view_of(X)
+    assert LinearSVC(loss=loss)._method(view) == method
+    assert LinearSVC(loss=loss, solver="dual")._method(view) == "dual"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_more_features_than_samples_are_no_obstacle_at_a_large_c(loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((250, 600))
+    y = rng.integers(0, 2, 250)
+    found = LinearSVC(loss=loss, C=100.0).fit(X, y).certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-4

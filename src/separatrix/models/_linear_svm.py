@@ -22,8 +22,11 @@ from separatrix.solvers._loop import Below, run
 
 #: Features up to which Newton's method forms a Hessian: dense data, sparse data.
 _DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
-#: Samples up to which Newton's method works with their inner products where there are more features.
-_FEW_SAMPLES = 1500
+#: Samples up to which it works with their inner products where there are more features: of a loss with kinks,
+#: of a squared one.
+_FEW_SAMPLES = 30, 200
+#: Numbers in the cube of a sparse view's features, per stored value, up to which its Hessians pay.
+_CUBE = 8000
 #: Features up to which an L1 penalty needs no working set: all of them take part in Newton's method.
 L1_FEATURES = 256
 
@@ -75,8 +78,12 @@ class LinearSVM(IterativeEstimator):
         if self.solver != "auto":
             return self.solver
         n, d = view.shape
-        small = d <= (_SPARSE_FEATURES if view.sparse else _DENSE_FEATURES)
-        return "newton" if small or n <= _FEW_SAMPLES else "auto"
+        if view.sparse:
+            pays = d <= _SPARSE_FEATURES and d**3 <= _CUBE * n * view.row_elements
+        else:
+            few = _FEW_SAMPLES[self.loss.startswith("squared")]
+            pays = d <= _DENSE_FEATURES and (d <= n or n <= few)
+        return "newton" if pays else "auto"
 
     def _optimise(
         self,
