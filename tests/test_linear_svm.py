@@ -24,6 +24,7 @@ from separatrix.problem import Problem
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.box_coordinate import BoxCoordinate
+from separatrix.solvers.crammer_singer import LinearCrammerSinger
 from separatrix.solvers.semismooth_newton import SemismoothNewton
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -516,3 +517,36 @@ def test_more_features_than_samples_are_no_obstacle_at_a_large_c(loss):
     found = LinearSVC(loss=loss, C=100.0).fit(X, y).certificate_
     assert found.status == "converged"
     assert found.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_two_classes_learnt_jointly_are_one_hinge(storage, fit_intercept):
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((120, 6)), rng.integers(0, 2, 120)
+    s = rng.integers(0, 3, 120).astype(float)
+    settings = {"multi_class": "crammer_singer", "C": 0.7, "fit_intercept": fit_intercept}
+    model = LinearSVC(**settings, intercept_scaling=2.0, tol=1e-7).fit(storage(X), y, sample_weight=s)
+    # Of the joint problem itself, by the solver of any number of classes.
+    problem = Problem(
+        view_of(storage(X)),
+        y.astype(np.int32),
+        (2 * np.eye(2) - 1).astype(np.int8),
+        joint=True,
+        loss=LOSSES["hinge"],
+        weights=s,
+        fit_intercept=fit_intercept,
+    )
+    solver = LinearCrammerSinger(problem, C=0.7, tol=1e-8, intercept_scaling=2.0, seed=0)
+    expected = solver.finish(run(solver, Below(1e-8), max_iter=100_000))
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.dual <= expected.certificate.primal * (1 + 1e-9)
+    assert_allclose(found.primal, expected.certificate.primal, rtol=1e-6)
+    assert_allclose(model.coef_[0], expected.coef[1] - expected.coef[0], atol=1e-3)
+    assert_allclose(model.history_[-1]["objective"], found.primal, rtol=1e-6)
+    # And by its formula, from what the model gives away.
+    w, b = model.coef_[0] / 2, model.intercept_[0] / 2
+    margins = np.where(y == 1, 1, -1) * 2 * (X @ w + b)
+    primal = w @ w + (b / 2.0) ** 2 + 0.7 * s @ np.maximum(0, 1 - margins)
+    assert_allclose(primal, found.primal, rtol=1e-7)

@@ -124,11 +124,10 @@ class LinearSVM(IterativeEstimator):
         return found
 
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
-        seed = self._seed()
-        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
         # Each fit loads the one solver that it needs.
         if method == "working-set":
-            C = float(self.C)
+            C, seed = float(self.C), self._seed()
+            common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
             if problem.view.shape[1] <= L1_FEATURES:
                 from separatrix.solvers.semismooth_newton import SemismoothNewton
 
@@ -136,7 +135,14 @@ class LinearSVM(IterativeEstimator):
             from separatrix.solvers.working_set import WorkingSet
 
             return WorkingSet(problem, l1=1.0 / C, l2=0.0, unit=C, **common)
-        common.update(C=float(self.C), scaling=self._scaling(), seed=seed)
+        return self._l2_solver(problem, method, goal, start)
+
+    def _l2_solver(
+        self, problem: Problem, method: str, goal: float, start: tuple[Array, Array], factor: float = 1.0
+    ) -> Any:
+        """Return a solver of an L2 penalty, with a multiple of C."""
+        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal, "seed": self._seed()}
+        common.update(C=factor * float(self.C), scaling=self._scaling())
         if method == "newton":
             from separatrix.solvers.semismooth_newton import SemismoothNewton
 

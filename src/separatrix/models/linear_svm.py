@@ -255,6 +255,11 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
         if not problem.joint:
             return super()._solver(problem, method, goal, start)
+        if problem.columns == 2:
+            from separatrix.solvers.joint_pair import JointPair, one_hinge
+
+            difference = start[0][:1], start[1][:1]
+            return JointPair(self._l2_solver(one_hinge(problem), method, goal, difference, 2.0))
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
         seed = self._seed()

@@ -29,6 +29,8 @@ _POINTS_PER_COLUMN = 4
 _COLUMNS = 16
 #: The method takes as long as steps of pairs: so many for each squared column of the factor.
 _STEPS_PER_SQUARE = 4
+#: Steps of pairs times variables that take as long as the method on the smallest problem.
+_LEAST_WORK = 2e7
 #: Most iterations, relative gap at which they end, and the way to the boundary that each goes at most.
 _ITERATIONS, _GAP, _WAY = 80, 1e-12, 0.995
 #: Error, in units of the least so far, at which they end, too.
@@ -118,8 +120,9 @@ def interior(work: Work, state: State, most: float) -> bool:
 
 
 def patient(state: State) -> float:
-    """Return up to which rank the method takes no longer than the steps of pairs so far."""
-    return float(np.sqrt(state.loop.steps / _STEPS_PER_SQUARE))
+    """Return up to which rank the method takes no longer than many steps of pairs so far; else 0."""
+    steps = float(state.loop.steps)
+    return np.sqrt(steps / _STEPS_PER_SQUARE) if steps * state.alpha.size >= _LEAST_WORK else 0.0
 
 
 def rank_bound(work: Work) -> float:
