@@ -30,7 +30,7 @@ _COLUMNS = 16
 #: The method takes as long as steps of pairs: so many for each squared column of the factor.
 _STEPS_PER_SQUARE = 4
 #: Steps of pairs times variables that take as long as the method on the smallest problem.
-_LEAST_WORK = 2e7
+_LEAST_WORK = 5e6
 #: Most iterations, relative gap at which they end, and the way to the boundary that each goes at most.
 _ITERATIONS, _GAP, _WAY = 80, 1e-12, 0.995
 #: Error, in units of the least so far, at which they end, too.
