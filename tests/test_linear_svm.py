@@ -24,6 +24,7 @@ from separatrix.problem import Problem
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.box_coordinate import BoxCoordinate
+from separatrix.solvers.crammer_singer import LinearCrammerSinger
 from separatrix.solvers.semismooth_newton import SemismoothNewton
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -437,7 +438,7 @@ def test_warm_start_goes_on():
 
 def test_newton_finishes_what_is_slow():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((150, 1000), density=0.03, rng=rng, format="csr") * 30.0
+    X = sparse.random_array((150, 300), density=0.1, rng=rng, format="csr") * 30.0
     y = rng.integers(0, 3, 150)
     problem = Problem(
         view_of(X), y.astype(np.int32), (2 * np.eye(3) - 1).astype(np.int8), loss=LOSSES["hinge"]
@@ -483,3 +484,69 @@ def test_scikit_learns_parameters_and_attributes():
     ours, peer = LinearSVR().fit(NUMBERS, TARGETS), PeerSVR(random_state=0).fit(NUMBERS, TARGETS)
     assert ours.coef_.shape == peer.coef_.shape
     assert np.shape(ours.intercept_) == np.shape(peer.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("shape", "density", "loss", "method"),
+    [
+        ((300, 40), None, "hinge", "newton"),
+        ((40, 300), None, "squared_hinge", "newton"),
+        ((40, 300), None, "hinge", "auto"),
+        ((20, 300), None, "hinge", "newton"),
+        ((300, 400), None, "squared_hinge", "auto"),
+        ((300, 40), 0.1, "hinge", "newton"),
+        ((100, 900), 0.02, "squared_hinge", "auto"),
+        ((1200, 2000), 0.002, "hinge", "auto"),
+    ],
+)
+def test_the_method_follows_the_shape(shape, density, loss, method):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    if density is not None:
+        X = sparse.random_array(shape, density=density, rng=rng, format="csr")
+    view = view_of(X)
+    assert LinearSVC(loss=loss)._method(view) == method
+    assert LinearSVC(loss=loss, solver="dual")._method(view) == "dual"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_more_features_than_samples_are_no_obstacle_at_a_large_c(loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((250, 600))
+    y = rng.integers(0, 2, 250)
+    found = LinearSVC(loss=loss, C=100.0).fit(X, y).certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_two_classes_learnt_jointly_are_one_hinge(storage, fit_intercept):
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((120, 6)), rng.integers(0, 2, 120)
+    s = rng.integers(0, 3, 120).astype(float)
+    settings = {"multi_class": "crammer_singer", "C": 0.7, "fit_intercept": fit_intercept}
+    model = LinearSVC(**settings, intercept_scaling=2.0, tol=1e-7).fit(storage(X), y, sample_weight=s)
+    # Of the joint problem itself, by the solver of any number of classes.
+    problem = Problem(
+        view_of(storage(X)),
+        y.astype(np.int32),
+        (2 * np.eye(2) - 1).astype(np.int8),
+        joint=True,
+        loss=LOSSES["hinge"],
+        weights=s,
+        fit_intercept=fit_intercept,
+    )
+    solver = LinearCrammerSinger(problem, C=0.7, tol=1e-8, intercept_scaling=2.0, seed=0)
+    expected = solver.finish(run(solver, Below(1e-8), max_iter=100_000))
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.dual <= expected.certificate.primal * (1 + 1e-9)
+    assert_allclose(found.primal, expected.certificate.primal, rtol=1e-6)
+    assert_allclose(model.coef_[0], expected.coef[1] - expected.coef[0], atol=1e-3)
+    assert_allclose(model.history_[-1]["objective"], found.primal, rtol=1e-6)
+    # And by its formula, from what the model gives away.
+    w, b = model.coef_[0] / 2, model.intercept_[0] / 2
+    margins = np.where(y == 1, 1, -1) * 2 * (X @ w + b)
+    primal = w @ w + (b / 2.0) ** 2 + 0.7 * s @ np.maximum(0, 1 - margins)
+    assert_allclose(primal, found.primal, rtol=1e-7)

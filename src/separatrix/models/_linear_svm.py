@@ -22,8 +22,11 @@ from separatrix.solvers._loop import Below, run
 
 #: Features up to which Newton's method forms a Hessian: dense data, sparse data.
 _DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
-#: Samples up to which Newton's method works with their inner products where there are more features.
-_FEW_SAMPLES = 1500
+#: Samples up to which it works with their inner products where there are more features: of a loss with kinks,
+#: of a squared one.
+_FEW_SAMPLES = 30, 200
+#: Numbers in the cube of a sparse view's features, per stored value, up to which its Hessians pay.
+_CUBE = 8000
 #: Features up to which an L1 penalty needs no working set: all of them take part in Newton's method.
 L1_FEATURES = 256
 
@@ -75,8 +78,12 @@ class LinearSVM(IterativeEstimator):
         if self.solver != "auto":
             return self.solver
         n, d = view.shape
-        small = d <= (_SPARSE_FEATURES if view.sparse else _DENSE_FEATURES)
-        return "newton" if small or n <= _FEW_SAMPLES else "auto"
+        if view.sparse:
+            pays = d <= _SPARSE_FEATURES and d**3 <= _CUBE * n * view.row_elements
+        else:
+            few = _FEW_SAMPLES[self.loss.startswith("squared")]
+            pays = d <= _DENSE_FEATURES and (d <= n or n <= few)
+        return "newton" if pays else "auto"
 
     def _optimise(
         self,
@@ -117,11 +124,10 @@ class LinearSVM(IterativeEstimator):
         return found
 
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
-        seed = self._seed()
-        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
         # Each fit loads the one solver that it needs.
         if method == "working-set":
-            C = float(self.C)
+            C, seed = float(self.C), self._seed()
+            common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
             if problem.view.shape[1] <= L1_FEATURES:
                 from separatrix.solvers.semismooth_newton import SemismoothNewton
 
@@ -129,7 +135,14 @@ class LinearSVM(IterativeEstimator):
             from separatrix.solvers.working_set import WorkingSet
 
             return WorkingSet(problem, l1=1.0 / C, l2=0.0, unit=C, **common)
-        common.update(C=float(self.C), scaling=self._scaling(), seed=seed)
+        return self._l2_solver(problem, method, goal, start)
+
+    def _l2_solver(
+        self, problem: Problem, method: str, goal: float, start: tuple[Array, Array], factor: float = 1.0
+    ) -> Any:
+        """Return a solver of an L2 penalty, with a multiple of C."""
+        common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal, "seed": self._seed()}
+        common.update(C=factor * float(self.C), scaling=self._scaling())
         if method == "newton":
             from separatrix.solvers.semismooth_newton import SemismoothNewton
 

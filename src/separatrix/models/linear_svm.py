@@ -80,9 +80,9 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         follows ``multi_class``.
     solver : {"auto", "newton", "dual", "working-set"}
         How to solve it; the solution is the same. "newton": semismooth Newton steps, for kinks within the
-        method
-        of multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1. "auto"
-        takes Newton where features (or samples) are few, else the dual, and Newton to finish what is slow.
+        method of multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1.
+        "auto" takes Newton where features are few and samples are more (or very few), else the dual, and
+        Newton to finish what is slow.
     penalize_intercept : bool
         False leaves the intercept out of the penalty.
     warm_start : bool
@@ -255,6 +255,11 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
         if not problem.joint:
             return super()._solver(problem, method, goal, start)
+        if problem.columns == 2:
+            from separatrix.solvers.joint_pair import JointPair, one_hinge
+
+            difference = start[0][:1], start[1][:1]
+            return JointPair(self._l2_solver(one_hinge(problem), method, goal, difference, 2.0))
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
         seed = self._seed()

@@ -17,6 +17,8 @@ from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 NEGATIVE = 1e-5
 #: Squared margin, relative to the kernel values, below which classes count as not separable.
 _NO_MARGIN = 1e-12
+#: Squared length of weights, relative to that of their parts, at which these cancel, as in dual_machines.hpp.
+_CANCELLED = 1e-9
 #: Relative gap of a point that is far from the solution.
 _FAR = 0.5
 #: Relative rounding error of a double.
@@ -284,7 +286,14 @@ class Work:
 
     def has_wide_gap(self, gap: float) -> bool:
         """Return whether the relative gap is larger, as a small violation alone leaves it with a large C."""
-        return self.worst_curvature >= 0 and self.relative_gap() > gap
+        return self.worst_curvature >= 0 and self.relative_gap() > gap and not self.vanishes()
+
+    def vanishes(self) -> bool:
+        """Return whether nothing is left of fixed sums of samples: a gap relative to that says nothing."""
+        if self.problem.linear.any():
+            return False
+        length = dot(self.alpha, np.tile(np.sqrt(np.abs(self.diag)), self.copies))
+        return dot(self.signs * self.alpha, self.E) <= _CANCELLED * length * length
 
     def gap_within(self, doubt: float) -> tuple[float, float]:
         """Return the relative gap, and about how much of it an error of E of that size makes."""
@@ -396,6 +405,8 @@ class State:
         self.points, self.variables = points, variables
         self.alpha, self.E, self.kept = alpha, E, settings
         self.refinements = self.polished = self.newton_at = self.exact_at = 0
+        #: A factor of the kernel matrix, once steps of pairs have been many.
+        self.factor: Any = None
         self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)

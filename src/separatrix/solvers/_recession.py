@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import lstsq, qr
 
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
@@ -105,8 +105,9 @@ def _nearest(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs) -> tu
     A = dense(scale.rows(unit, pairs))
     z = scale.inward(unit, direction)
     size = float(np.abs(z).max())
+    Q = _row_basis(A)
     for _ in range(2):
-        z = z - _least(A, A @ z)
+        z = z - Q @ (Q.T @ z)
     if float(np.abs(z).max()) > 1e-9 * size:  # else nothing is left but rounding
         # Exact zeros are often the truth (a feature that takes no part); rounding hides them.
         for snap in (1e-10, 0.0):
@@ -119,6 +120,16 @@ def _nearest(unit: Unit, scale: Scale, direction: Direction, pairs: Pairs) -> tu
         if len(together[0]) > len(pairs[0]):
             return None, together
     return None, (pairs[0][:0], pairs[1][:0])
+
+
+def _row_basis(A: Array) -> Array:
+    """Return orthonormal columns that span the rows of A, but for rounding."""
+    with single_threaded(A.size * A.shape[1]):
+        # A triangle has the same rows' span, and fewer of them; pivoting is slow.
+        R = np.asarray(np.linalg.qr(A, mode="r")) if A.shape[0] > A.shape[1] else A
+        Q, T, _ = qr(R.T, mode="economic", pivoting=True, check_finite=False)
+        pivots = np.abs(np.diagonal(T))
+        return np.asarray(Q[:, : np.count_nonzero(pivots > 1e-11 * pivots.max(initial=0.0))])
 
 
 def _least(A: Array, b: Array) -> Array:

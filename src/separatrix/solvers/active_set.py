@@ -15,6 +15,7 @@ import numpy as np
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import State, Work, dot, run_loops
+from separatrix.solvers._interior import interior, rank_bound
 from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
@@ -47,6 +48,8 @@ _ENTRIES = 1 << 26
 _NEAR = 2.0
 #: Features from which a kernel value is dear.
 _DEAR = 100
+#: Rank of the kernel matrix up to which a problem is solved through it.
+_RANK = 64
 #: Parts of a block that threads compute.
 _PARTS = 8
 
@@ -89,7 +92,7 @@ class ActiveSet:
     def advance(self, seconds: float) -> Iterator[None]:
         """Take rounds until the problem is solved; yield after each bounded amount of work."""
         work, solution = self.work, self.work.solution
-        if self._wants_start():
+        if not self._by_rank() and self._wants_start():
             yield from self._start(seconds)
         started = False
         while True:
@@ -118,6 +121,13 @@ class ActiveSet:
                 if points.size < _FEWER * self.state.alpha.size:
                     self._renew(points, score)
             yield from self._solve(violation, seconds)
+
+    def _by_rank(self) -> bool:
+        """Solve the problem at once if the rank of the kernel matrix is low; return whether that was done."""
+        work = self.work
+        if self.max_steps >= 0 or self._is_warm() or rank_bound(work) > _RANK:
+            return False
+        return interior(work, work.state(self.precision, tol=self.tol, max_steps=0, row_bytes=0.0), _RANK)
 
     def _polish(self) -> bool:
         """Bring the free variables closer to the optimum if the gap is too large; return if that was done."""

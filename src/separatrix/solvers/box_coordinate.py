@@ -43,6 +43,8 @@ _SAFE = 0.95
 _EPOCHS, _SLOW = 30, 150
 #: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value.
 _NEWTON_NS, _VISIT_NS = 0.6, 1.5
+#: The same per number of the samples whose inner products they are.
+_PRODUCT_NS = 2.0
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
 #: Part of tol that rounded scores may cost: beyond, double precision takes over.
@@ -194,10 +196,14 @@ class BoxCoordinate:
         size = min(free, self.view.shape[1])
         if size > MOST_FREE:
             return False
-        # The matrices may cost no more than the epochs that they save.
-        newton = _NEWTON_NS * float(size) ** 3 * sum(g.own.shape[0] for g in slow)
+        # The matrices may cost no more than the epochs that they save: a guess at first.
+        numbers = _NEWTON_NS * float(size) ** 3
+        if free < self.view.shape[1]:
+            numbers += _PRODUCT_NS * float(free) ** 2 * self.view.row_elements
+        newton = numbers * sum(g.own.shape[0] for g in slow)
         visits = float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
-        return bool(newton < _VISIT_NS * visits * sum(g.ahead * g.padded for g in slow))
+        saved = sum((g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count)) * g.padded for g in slow)
+        return bool(newton < _VISIT_NS * visits * saved)
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""

@@ -18,6 +18,7 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot, run_loops
+from separatrix.solvers._interior import interior, patient
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
@@ -213,7 +214,7 @@ class SequentialMinimal:
             self._read(work, state)
             work.finish("rounding")
             return True
-        moved = newton(work, state)
+        moved = interior(work, state, patient(state)) or newton(work, state)
         state.loop.most_steps = state.loop.steps + _quota(work)
         ended = self._read(work, state)
         if moved:
@@ -272,6 +273,8 @@ class SequentialMinimal:
     def _polish(self, work: Work, state: State, gap: float) -> bool:
         """Bring the free variables closer to the optimum if the gap is wide; return if steps are needed."""
         if state.polished >= POLISHES or self.max_steps >= 0 or work.worst_curvature < 0 or gap <= self.gap:
+            return False
+        if work.vanishes():
             return False
         state.polished += 1
         factor = min(0.5, max(0.01, 0.5 * self.gap / gap))
