@@ -230,5 +230,5 @@ def _row(
         "growth": ours.growth,
         "peer_growth": peer.growth,
         "product_share": share,
-        "notes": others,
+        "notes": [*others, *(["its objective is not known"] if stopped and case.check is not None else [])],
     }

@@ -561,3 +561,27 @@ def test_weights_of_pairs_are_made_when_asked_for():
     assert_allclose(pairs[10:40], expected[10:40], rtol=1e-12)
     assert_allclose(pairs.sum(), expected.sum(axis=0), rtol=1e-12)
     assert pairs.shape == (50, 6)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_rounded_residuals_give_no_negative_curvature(joint):
+    """In single precision 1 − (1 − p) may be below 0; the Gram matrix takes roots of weights."""
+    X, y = made(n=6, d=2, K=3)
+    codes = Coding.of("joint" if joint else "ovr", 3).codes
+    problem = Problem(view_of(X), y.astype(np.int32), codes, joint=joint)
+    smooth = SmoothObjective(problem, 1.0)
+    residuals = np.where(np.arange(3) == y[:, None], -1.0 - 6e-8, 1.0 + 6e-8)
+    p, each = smooth.from_residuals(residuals)
+    assert p.min() >= 0
+    assert p.max() <= 1
+    assert each.min() >= 0
+
+
+def test_a_failed_model_is_not_convergence(monkeypatch):
+    from separatrix.solvers._descent import Descent
+
+    monkeypatch.setattr(Descent, "_solve", lambda self, flat: np.full_like(flat, np.nan))
+    X, y = made(n=3000, d=120, K=3)
+    with pytest.warns(ConvergenceWarning):
+        fitted = LogisticRegression(solver="lbfgs").fit(X, y)
+    assert fitted.certificate_.status == "max_iter"

@@ -124,7 +124,9 @@ class Descent:
                     self._go_double()
                     continue
                 if self.final:
-                    yield Step(self._record(0.0), 0.0, control.reason() or "converged")
+                    # Where there is no way down the rest is rounding, unless the model itself has failed.
+                    end = "converged" if np.all(np.isfinite(self._direction())) else "max_iter"
+                    yield Step(self._record(0.0), 0.0, control.reason() or end)
                 return
             self.rounding = False
             self.fresh = self.fresh and not self.pairs

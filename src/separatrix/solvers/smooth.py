@@ -99,9 +99,11 @@ class SmoothObjective:
         s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
         share = residuals / s
         if self.codes is not None:
-            own = np.abs(share)
+            own = np.minimum(np.abs(share), 1.0)
             return np.asarray(own), np.asarray(s * own * (1.0 - own))
         share[np.arange(share.shape[0]), self.classes] += 1.0
+        # In single precision 1 − (1 − p) may be below 0, and a negative weight has no root.
+        np.clip(share, 0.0, 1.0, out=share)
         return share, s * share * (1.0 - share)
 
     def at(
