@@ -96,6 +96,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "smo sparse": partial(_fit, _words, "SVC"),
     "smo small": partial(_fit, _few, "SVC", C=10.0),
     "smo regression": partial(_regress, _few, "SVR"),
+    "smo rounds": partial(_regress, partial(_dense, 2, rows=2_100), "SVR", C=0.1),
     "kernel scores": partial(_predict, _few, "SVC"),
     "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute", n_jobs=1),
     "substrings": partial(_gram, kernels.Spectrum(4), 12),
