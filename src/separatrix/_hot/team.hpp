@@ -6,7 +6,9 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <utility>
 
 namespace separatrix {
 
@@ -29,6 +31,7 @@ public:
         take_parts(hold);
         ended.wait(hold, [&] { return done == parts; });
         parts = next = 0;
+        if (failed) std::rethrow_exception(std::exchange(failed, nullptr));
     }
 
     // As long as it lives, helpers wait for parts.
@@ -64,8 +67,14 @@ private:
         while (next < parts) {
             const std::int64_t number = next++;
             hold.unlock();
-            part(what, number);
+            std::exception_ptr problem;
+            try {
+                part(what, number);
+            } catch (...) {  // such as no memory: the leader, who waits for the part, tells of it
+                problem = std::current_exception();
+            }
             hold.lock();
+            if (problem) failed = problem;
             if (++done == parts) ended.notify_one();
         }
     }
@@ -74,6 +83,7 @@ private:
     std::condition_variable wake, ended;
     Part part = nullptr;
     void* what = nullptr;
+    std::exception_ptr failed;
     std::int64_t parts = 0, next = 0, done = 0;
     bool open = false;
 };
