@@ -31,10 +31,9 @@ OTHERS: dict[str, Callable[[Plan], list[tuple[str, Callable[[], list[Row]]]]]] =
     "reading": reading.items,
     "strings": strings.items,
     "memory": memory.items,
-    "growth": growth.items,
 }
 
-FAMILIES = (*CONTESTS, *OTHERS)
+FAMILIES = (*CONTESTS, *OTHERS, "growth")
 
 ABOUT = {
     "perceptron": "One pass of the perceptron",
@@ -76,6 +75,8 @@ def items(plan: Plan, chosen: Iterable[str], only: str = "") -> list[Item]:
             found += [
                 Item(family, case.name, case.data, _contest(case, plan)) for case in CONTESTS[family](plan)
             ]
+        elif family == "growth":
+            found += [Item(family, name, None, run) for name, run in growth.items(plan)]
         else:
             found += [Item(family, name, None, _alone(run)) for name, run in OTHERS[family](plan)]
     found = [item for item in found if only in item.name]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from benchmarks.cases import PEER, ours, peer
 from benchmarks.contest import Row
 from benchmarks.datasets import Dataset
 from benchmarks.tiers import Plan
-from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker
+from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
 
 _QUICK = 0.2  # seconds; a shorter call is made twice more, and the shortest counts
 
@@ -93,7 +92,7 @@ def _text(rows: int, features: int) -> Dataset:
     return datasets.text_like(rows, features, 2, "zipf")
 
 
-def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
+def items(plan: Plan) -> list[tuple[str, Callable[[Workers], list[Row]]]]:
     """One item for each size: every model on the same data."""
     return [
         (f"{group.name} {n:,} × {d:,}", partial(_points, group, n, d, plan.tier.budget))
@@ -102,26 +101,25 @@ def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
     ]
 
 
-def _points(group: Group, n: int, d: int, budget: float) -> list[Row]:
+def _points(group: Group, n: int, d: int, budget: float, workers: Workers) -> list[Row]:
     """Seconds and megabytes of a fit with its predictions, for each model and side."""
     data = partial(group.data, n, d)
     found = []
-    with closing(Worker(data)) as mine, closing(Worker(data)) as theirs:
-        for name, (own, other) in group.models.items():
-            for side, worker, spec in (("separatrix", mine, own), (PEER, theirs, other)):
-                seconds, megabytes = _one(worker, spec, budget)
-                found.append(
-                    {
-                        "case": name,
-                        "call": "growth",
-                        "group": group.name,
-                        "rows": n,
-                        "features": d,
-                        "side": side,
-                        "seconds": seconds,
-                        "megabytes": megabytes,
-                    }
-                )
+    for name, (own, other) in group.models.items():
+        for side, spec in (("separatrix", own), (PEER, other)):
+            seconds, megabytes = _one(workers.worker(spec, data), spec, budget)
+            found.append(
+                {
+                    "case": name,
+                    "call": "growth",
+                    "group": group.name,
+                    "rows": n,
+                    "features": d,
+                    "side": side,
+                    "seconds": seconds,
+                    "megabytes": megabytes,
+                }
+            )
     return found
 
 

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     kept = {family: results.Kept(arguments.save, plan.tier.name, family, facts) for family in chosen}
     start, left_out = time.monotonic(), 0
     try:
-        with closing(Workers()) as workers:
+        with closing(Workers(stay=plan.small)) as workers:
             for item in items(plan, chosen, arguments.only):
                 if arguments.resume and kept[item.family].has(item.name):
                     continue

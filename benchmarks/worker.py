@@ -81,6 +81,13 @@ class Worker:
         self._data = data
         self._process: BaseProcess | None = None
 
+    def bring(self, data: Callable[[], Dataset | None]) -> None:
+        """Go on with other data, in the same process."""
+        if data is not self._data:
+            self._data = data
+            if self._process is not None:
+                self._ask(None, "bring", data)
+
     def describe(self) -> dict[str, Any] | None:
         """Shape and kind of the data; None where they are not there."""
         return self._ask(None, "describe")
@@ -140,11 +147,15 @@ _FITS = ("fit", "fit + predict", "warm up")
 class _Bench:
     """What the process holds: data, and of each kind the model that was fitted last."""
 
-    def __init__(self, data: Dataset | None) -> None:
-        self.data = data
+    def __init__(self, data: Callable[[], Dataset | None]) -> None:
+        self.bring(data)
+
+    def bring(self, data: Callable[[], Dataset | None]) -> None:
+        self.data: Any = None  # its memory is free before the next data take theirs
         self.models: dict[str, Any] = {}
         self.grown: dict[str, float] = {}
         self.passes: dict[str, int] = {}  # of the longer fit, so many that a difference is above the noise
+        self.data = data()
 
     def describe(self) -> dict[str, Any] | None:
         if self.data is None:
@@ -244,7 +255,7 @@ class _Bench:
 
 def _serve(pipe: Connection, data: Callable[[], Dataset | None]) -> None:
     warnings.simplefilter("ignore")  # an iteration limit that was reached shows in the objective
-    bench = _Bench(data())
+    bench = _Bench(data)
     while True:
         try:
             question, *arguments = pipe.recv()
@@ -257,17 +268,24 @@ def _serve(pipe: Connection, data: Callable[[], Dataset | None]) -> None:
 
 
 class Workers:
-    """The processes of one data set, one for each library; another data set ends them."""
+    """The processes, one for each library.
 
-    def __init__(self) -> None:
+    Another data set ends them, so that no call finds memory that an earlier one left; with `stay` they go on,
+    which saves a run on small data the time that libraries take to load and to compile.
+    """
+
+    def __init__(self, *, stay: bool = False) -> None:
+        self._stay = stay
         self._data: Callable[[], Dataset | None] | None = None
         self._workers: dict[str, Worker] = {}
 
     def worker(self, spec: Spec, data: Callable[[], Dataset | None]) -> Worker:
-        if data is not self._data:
+        if data is not self._data and not self._stay:
             self.close()
-            self._data = data
-        return self._workers.setdefault(spec.module.partition(".")[0], Worker(data))
+        self._data = data
+        found = self._workers.setdefault(spec.module.partition(".")[0], Worker(data))
+        found.bring(data)
+        return found
 
     def close(self) -> None:
         for worker in self._workers.values():

@@ -152,7 +152,7 @@ def test_a_worker_fits_checks_and_says_what_is_wrong(workers):
 
 
 def test_a_pass_is_timed_by_a_difference_and_checked_after_four():
-    bench = _Bench(datasets.dense(5000, 20, 2, "float64"))
+    bench = _Bench(partial(datasets.dense, 5000, 20, 2, "float64"))
     spec = Spec("separatrix", "Perceptron", {"tol": None})
     assert 0 < bench.seconds(spec, "pass") < 10
     assert bench.models[repr(spec)].n_iter_ == 4
@@ -185,6 +185,18 @@ def test_workers_end_with_their_data():
         assert found.worker(spec, TINY) is first
         missing = partial(datasets.real, None, "covtype")
         assert found.worker(spec, missing) is not first
+
+
+def test_workers_that_stay_go_on_with_other_data():
+    spec = Spec("separatrix", "RidgeClassifier")
+    with closing(Workers(stay=True)) as found:
+        first = found.worker(spec, TINY)
+        assert first.seconds(spec, "fit", 60.0) > 0
+        second = found.worker(spec, partial(datasets.dense, 40, 5, 3, "float32"))
+        assert second is first
+        assert second.describe() == {"shape": (40, 5), "classes": 3, "about": second.describe()["about"]}
+        with pytest.raises(BrokenError, match="KeyError"):
+            second.check(spec, "training error")
 
 
 RIDGE = contest.Case(
