@@ -11,6 +11,8 @@ namespace {
 constexpr std::int64_t NO_ROW = INT64_MAX;
 // Numbers of the panels that are kept in a cache.
 constexpr std::int64_t STRETCH_NUMBERS = 1 << 16;
+// Rows that are filtered first, while there are no neighbours; a multiple of PANEL.
+constexpr std::int64_t FIRST_STRETCH = 64;
 // Rows of a stretch that are taken by their score.
 constexpr int PICKED = 24;
 // Features after which a distance is compared with the limit.
@@ -222,6 +224,13 @@ void take_all(const Measure& measure, const Nearest& state, std::int64_t rows, s
             offer(state, query, measure(query, row, state.distance[query * state.k]), first + row);
 }
 
+// How many rows are filtered next. Without a neighbour everything passes the filter: the first stretches are
+// short, and each makes a threshold for the next.
+std::int64_t stretch_after(std::int64_t stretch, std::int64_t most, const Nearest& state, std::int64_t query) {
+    const std::int64_t next = stretch ? 2 * stretch : state.index[query * state.k] == NO_ROW ? FIRST_STRETCH : most;
+    return next < most ? next : most;
+}
+
 template <class T>
 void nearest_dense(const DenseArray<T>& X, std::int64_t rows, std::int64_t first, const float* panels,
                    const float* halves, Nearest& state) {
@@ -231,8 +240,10 @@ void nearest_dense(const DenseArray<T>& X, std::int64_t rows, std::int64_t first
     // So many rows that their panels stay in the second-level cache while all queries pass by.
     std::int64_t most = STRETCH_NUMBERS / state.width / PANEL * PANEL;
     most = most < PANEL ? PANEL : most > STRETCH ? STRETCH : most;
-    for (std::int64_t base = 0; base < rows; base += most) {
-        const std::int64_t stretch = rows - base < most ? rows - base : most;
+    std::int64_t step = 0;
+    for (std::int64_t base = 0; base < rows; base += step) {
+        step = stretch_after(step, most, state, 0);
+        const std::int64_t stretch = rows - base < step ? rows - base : step;
         for (std::int64_t query = 0; query < state.count; query += DENSE_TILE) {
             const float* queries[DENSE_TILE];
             float thresholds[DENSE_TILE];
@@ -267,9 +278,11 @@ void nearest_csr(const CsrArray<T, Index>& X, std::int64_t rows, std::int64_t fi
             }
         float thresholds[CSR_TILE];
         for (int i = 0; i < CSR_TILE; ++i) thresholds[i] = __builtin_inff();
-        for (std::int64_t base = 0; base < rows; base += STRETCH) {
+        std::int64_t step = 0;
+        for (std::int64_t base = 0; base < rows; base += step) {
             for (std::int64_t i = 0; i < tile; ++i) thresholds[i] = later_threshold(state, query + i);
-            const std::int64_t end = rows - base < STRETCH ? rows : base + STRETCH;
+            step = stretch_after(step, STRETCH, state, query);
+            const std::int64_t end = rows - base < step ? rows : base + step;
             filter_csr(Z, base, end, halves, slots, table, thresholds, passed);
             for (std::int64_t i = 0; i < tile; ++i)
                 take(measure, state, query + i, base, first, passed.score[i], passed.row[i], passed.count[i]);

@@ -39,8 +39,10 @@ _NO_ROW = np.iinfo(np.int64).max
 _ROUND_BYTES = 64 << 20
 #: Queries in one part, and numbers that the distances of one part to one block may be.
 _PART, _BLOCK_NUMBERS = 4096, 1 << 19
-#: Multiply-adds below which nothing is filtered, nor split for threads; fewest queries to filter for.
-_SMALL, _FEW = 1 << 20, 8
+#: Multiply-adds below which nothing is filtered, and fewest queries to filter for.
+_SMALL, _FEW = 1 << 17, 8
+#: Multiply-adds of a part of the queries, at least: below it a part costs more than it shares out.
+_SHARE = 1 << 22
 #: Features from which principal directions are looked for, and multiply-adds from which that pays.
 _WIDE, _PROJECT_WORK = 128, 2e10
 #: Most features for a k-d tree that is not asked for, and for one that is.
@@ -122,8 +124,8 @@ class Search:
         (n, d), (m, k) = self.view.shape, distance.shape
         work = float(n) * m * max(1.0, self.view.row_elements)
         step = int(max(_FEW, min(_PART, BLOCK_BYTES // (8 * ((1 if queries.sparse else d) + 2 * k)))))
-        if work > _SMALL:
-            step = min(step, max(8 * _FEW, -(-m // 16)))
+        if work > _SHARE:
+            step = min(step, max(8 * _FEW, -(-m // int(min(16.0, work / _SHARE + 1)))))
         parts = [slice(begin, min(begin + step, m)) for begin in range(0, m, step)]
         distance.fill(np.inf)
         index.fill(_NO_ROW)
@@ -136,7 +138,8 @@ class Search:
 
                 for _ in in_threads(offer, len(parts)):
                     pass
-        for part in parts:
+        for begin in range(0, m, _PART):
+            part = slice(begin, min(begin + _PART, m))
             order = np.lexsort((index[part], distance[part]), axis=1)
             for array in (distance, index):
                 array[part] = np.take_along_axis(array[part], order, 1)
