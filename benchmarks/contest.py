@@ -4,7 +4,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.checks import CHECKS
@@ -17,6 +17,7 @@ Row = dict[str, Any]
 _PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
 IN_MEAN = 2.0
+_FEW_ITERATIONS = 10
 _CERTAIN = 1.3  # a peer that takes so many times what its target allows need not be waited for
 
 
@@ -93,6 +94,21 @@ class _Entry:
         except BrokenError as problem:
             self.notes.append(f"its value is unknown: {str(problem)[:100]}")
 
+    def value_when_stopped(self, call: str, check: str) -> None:
+        """What a stopped model was worth by then: that of a fit with as many iterations as fit in."""
+        assert self.limit is not None
+        most, count = self.spec.options.get("max_iter"), _FEW_ITERATIONS
+        while most is not None and count < most:
+            shorter = replace(self.spec, options={**self.spec.options, "max_iter": count})
+            try:
+                seconds = self.worker.seconds(shorter, call, self.limit)
+                self.value = self.worker.check(shorter, check)
+            except (TooSlowError, BrokenError):
+                return
+            self.notes[-1] = f"> {self.limit:.3g} s; its objective: after {count} iterations, {seconds:.3g} s"
+            more = int(count * self.limit / seconds)
+            count = more if count == _FEW_ITERATIONS and more > 2 * count else most
+
 
 def _near(entries: list[_Entry], case: Case, limit: float) -> list[_Entry]:
     """The solvers that may be the fastest, by one run each, and of those that never end the most patient."""
@@ -158,6 +174,9 @@ def run_case(case: Case, workers: Workers, tier: Tier) -> list[Row]:
         fits = case.calls[0].startswith("fit")
         wait = min(_CERTAIN * asked * slowest, tier.longest) if fits else 2 * tier.longest
         near[label] = _near(tried, case, max(tier.budget, wait))
+        for stopped in near[label]:
+            if stopped.first is None and stopped.limit is not None and case.check is not None:
+                stopped.value_when_stopped(case.calls[0], case.check)
     entries = [*ours.values(), *itertools.chain(*near.values())]
     product = entry("product", Spec("benchmarks.worker", "SquareProduct")) if case.product_rate else None
     if product is not None:
@@ -193,7 +212,8 @@ def _row(
     reason, excess = None, None
     if ours.first is None or not peer.times:
         reason = "; ".join((ours if ours.first is None else peer).notes)
-    if case.check is not None and not stopped and reason is None:
+    unknown = case.check is not None and stopped and peer.value is None
+    if case.check is not None and not unknown and reason is None:
         if ours.value is None or peer.value is None:
             reason = f"not comparable: {case.check} unknown"
         else:
@@ -230,5 +250,9 @@ def _row(
         "growth": ours.growth,
         "peer_growth": peer.growth,
         "product_share": share,
-        "notes": [*others, *(["its objective is not known"] if stopped and case.check is not None else [])],
+        "notes": [
+            *others,
+            *(peer.notes[-1:] if stopped and peer.value is not None else []),
+            *(["its objective is not known"] if unknown else []),
+        ],
     }

@@ -35,7 +35,7 @@ rules are part of the code:
 - Models take turns, repeat by repeat, so that a slow moment of the machine hits all of them. A ratio is
   that of the median times, the peer's over ours: above 1 separatrix is faster. Where a peer has several
   solvers, its fastest counts. A peer that has clearly taken longer than its target allows is stopped, and
-  the ratio is marked with >.
+  the ratio is marked with >; its objective is then that of as many iterations as end in that time.
 - The objective of each fitted model is computed by one function of no library, in double precision, from
   the coefficients that the library returned. If ours is higher than the peer's by more than 1e-4 of it, the
   row says "not comparable" and does not count. Closed forms and neighbours are compared by their errors.

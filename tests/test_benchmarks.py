@@ -237,7 +237,22 @@ def test_a_contest_gives_a_row_for_each_pair(workers, ridge_row):
 def _entry(seconds, value, limit=None):
     entry = contest._Entry("m", Spec("", ""), Worker(TINY), first=seconds, value=value, limit=limit)
     entry.seconds = [] if seconds is None else [seconds] * 3
+    entry.notes = [] if limit is None else [f"> {limit} s"]
     return entry
+
+
+@pytest.mark.parametrize("most", [12, 1000, None])
+def test_a_stopped_peer_is_judged_by_the_iterations_that_its_time_allows(workers, most):
+    spec = Spec("sklearn.linear_model", "LogisticRegression", {} if most is None else {"max_iter": most})
+    entry = contest._Entry("m", spec, workers.worker(spec, TINY), limit=20.0, notes=["> 20 s"])
+    entry.value_when_stopped("fit", "objective")
+    if most is None:
+        assert entry.value is None
+        return
+    data = TINY()
+    expected = checks.logistic(LogisticRegression(max_iter=10).fit(data.X, data.y), data.X, data.y)
+    assert entry.value <= expected * (1 + 1e-12)
+    assert "its objective: after " in entry.notes[0]
 
 
 @pytest.mark.parametrize(("ours", "peer", "stopped", "reason"), [
@@ -247,7 +262,9 @@ def _entry(seconds, value, limit=None):
     ((1.0, math.nan), (2.0, 10.0), False, "not comparable: objective higher by nan"),
     ((1.0, None), (2.0, 10.0), False, "not comparable: objective unknown"),
     ((1.0, 10.0), (None, None, 5.0), True, None),
-    ((None, None, 5.0), (2.0, 10.0), False, ""),
+    ((1.0, 10.0), (None, 10.5, 5.0), True, None),
+    ((1.0, 10.0), (None, 9.9, 5.0), True, "not comparable: objective higher by 1.0e-02"),
+    ((None, None, 5.0), (2.0, 10.0), False, "> 5.0 s"),
 ])
 def test_a_row_counts_only_at_an_equal_objective(ours, peer, stopped, reason):
     case = contest.Case("c", TINY, {}, {}, (), check="objective")
