@@ -9,6 +9,7 @@ import gc
 import importlib
 import math
 import multiprocessing
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -148,6 +149,7 @@ class _Bench:
     """What the process holds: data, and of each kind the model that was fitted last."""
 
     def __init__(self, data: Callable[[], Dataset | None]) -> None:
+        self.modules = 0  # so many were loaded when garbage was last looked for everywhere
         self.bring(data)
 
     def bring(self, data: Callable[[], Dataset | None]) -> None:
@@ -166,6 +168,11 @@ class _Bench:
     def prepare(self, spec: Spec) -> None:
         """Import what the model needs, and bring data into its own form: that is not what its calls take."""
         model = spec.make()
+        if len(sys.modules) != self.modules:
+            # What modules hold is never garbage: to look through it takes longer than most calls.
+            self.modules = len(sys.modules)
+            gc.collect()
+            gc.freeze()
         if hasattr(model, "prepare"):
             model.prepare(self.data.X, self.data.y)
 
