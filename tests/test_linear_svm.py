@@ -550,3 +550,25 @@ def test_two_classes_learnt_jointly_are_one_hinge(storage, fit_intercept):
     margins = np.where(y == 1, 1, -1) * 2 * (X @ w + b)
     primal = w @ w + (b / 2.0) ** 2 + 0.7 * s @ np.maximum(0, 1 - margins)
     assert_allclose(primal, found.primal, rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_samples_of_large_weight_do_not_lead_multipliers_astray(seed):
+    # Separable, C times the weights up to 1e5: the gap is far above the bound until the last.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((220, 60))
+    y = X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(220) > 0
+    weights = 10.0 ** rng.uniform(-2, 2, 220)
+    options = {"loss": "hinge", "C": 1e3, "tol": 1e-6}
+    fast = LinearSVC(**options, solver="newton").fit(X, y, sample_weight=weights)
+    slow = LinearSVC(**options, solver="dual", max_iter=100_000).fit(X, y, sample_weight=weights)
+    assert fast.certificate_.status == slow.certificate_.status == "converged"
+    assert fast.certificate_.primal == pytest.approx(slow.certificate_.primal, rel=2e-6)
+
+
+def test_a_gap_that_single_precision_cannot_close_is_told_as_such():
+    rng = np.random.default_rng(0)
+    X = (1000 + rng.standard_normal((60, 3))).astype(np.float32)
+    y = X[:, 0] - X[:, 1] > 0
+    with pytest.warns(ConvergenceWarning, match=r"above tol=1e-12: single precision ends here: .* float64"):
+        LinearSVC(loss="hinge", C=100.0, tol=1e-12, max_iter=10_000).fit(X, y)

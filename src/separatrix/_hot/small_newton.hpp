@@ -65,7 +65,7 @@ public:
             const SmallNewtonRules& rules = s.rules;
             if (c.fresh) judge(k);
             c.fresh = false;
-            if (waits(c) && c.rest <= 0.1 * c.gap && c.rho < rules.steepest) {
+            if (waits(c) && c.rest <= 0.1 * enough(c) && c.rho < rules.steepest) {
                 if (s.bounded) __builtin_memcpy(s.V0 + k * n, s.V + k * n, static_cast<std::size_t>(n) * sizeof(double));
                 // The easier the last smoothed problem was, the more the kink narrows in the next.
                 const double growth = c.growth * (c.inner <= 1 ? 2.0 : c.inner <= 3 ? 1.0 : 0.5);
@@ -99,6 +99,13 @@ public:
     }
 
 private:
+    // How exactly a smoothed problem must be solved before multipliers move: where the gap is above the bound itself,
+    // large weights on few samples make it so, and multipliers as inexact would lead away.
+    static double enough(const SmallColumn& c) {
+        const double bound = c.primal - c.gap, least = 0.01 * c.gap;
+        return bound < least ? least : bound < c.gap ? bound : c.gap;
+    }
+
     bool waits(const SmallColumn& c) const { return !(c.gap <= s.rules.tol * c.primal); }
 
     Response response(std::int64_t k) const {

@@ -112,16 +112,24 @@ class LinearSVM(IterativeEstimator):
                 observer=observer,
             )
             result: Result = solver.finish(outcome)
-        result.certificate = self._judged(result)
+        result.certificate = self._judged(result, problem.view.dtype == np.float32)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return result
 
-    def _judged(self, result: Result) -> Any:
+    def _judged(self, result: Result, single: bool) -> Any:
         """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
         found = result.certificate
-        if found.relative_gap is not None and found.relative_gap <= self.tol and found.status == "max_iter":
-            return replace(found, status="converged", message=found.message.split(", above")[0])
-        return found
+        if found.relative_gap is None or found.status != "max_iter":
+            return found
+        reached, _, remedy = found.message.partition(", above")
+        if found.relative_gap <= self.tol:
+            return replace(found, status="converged", message=reached)
+        remedy = remedy.partition(": ")[2]
+        if result.iterations < self.max_iter:
+            remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
+            if single:
+                remedy = "single precision ends here: give the samples as float64 for a smaller gap"
+        return replace(found, message=f"{reached}, above tol={self.tol:g}: {remedy}")
 
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:
         # Each fit loads the one solver that it needs.
