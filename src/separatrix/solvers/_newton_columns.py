@@ -277,8 +277,8 @@ class Columns:
             self._judge(moved)
             self.fresh[:] = False
         waiting = self._waiting()
-        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows. (A gap above
-        # the bound itself comes from large weights on few samples: as inexact, multipliers would lead away.)
+        # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows. (A gap
+        # above the bound itself comes from large weights on few samples: as inexact, multipliers lead away.)
         enough = np.minimum(self.gap, np.maximum(self.primal - self.gap, 0.01 * self.gap))
         ready = waiting & (self.rest <= 0.1 * enough) & (self.rho < self.steepest)
         if ready.any():
