@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -18,7 +20,10 @@ _SMALL = 1 << 16
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` allows: None or a negative number counts the processors.
+    """Return how many threads ``n_jobs`` allows; None or a negative number: as many as the process may use.
+
+    That is its processors, no more than the share of them that a container was given, and no more than the
+    variable OMP_NUM_THREADS says, by which joblib shares the processors out among its workers.
 
     Examples
     --------
@@ -27,9 +32,27 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if told.isdecimal() and int(told) > 0:
+        count = min(count, int(told))
+    return max(1, min(count, _container_share()))
+
+
+@cache
+def _container_share(root: str = "/sys/fs/cgroup") -> int:
+    """Return how many processors' time the control group allows (Linux; both versions), rounded up."""
+    for name in ("cpu.max", "cpu/cpu.cfs_quota_us"):
+        try:
+            words = Path(root, name).read_text().split()
+            if name != "cpu.max":
+                words += Path(root, "cpu/cpu.cfs_period_us").read_text().split()
+            quota, period = int(words[0]), int(words[1])
+        except (OSError, ValueError, IndexError):  # no such file, or "max": no limit
+            continue
+        if quota > 0 and period > 0:
+            return -(-quota // period)
+    return sys.maxsize
 
 
 @cache

@@ -1,0 +1,67 @@
+"""How many threads a process may use: its processors, a container's share of them, what joblib left it."""
+
+import os
+
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+
+from separatrix import SVC
+from separatrix.data import threads
+
+
+@pytest.fixture
+def eight(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(threads, "_container_share", lambda: 100)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [(None, 8), ("3", 3), ("4,2", 4), ("64", 8), ("0", 8), ("", 8), ("many", 8)]
+)
+def test_omp_num_threads_is_an_upper_bound(eight, told, expected):
+    if told is not None:
+        eight.setenv("OMP_NUM_THREADS", told)
+    assert threads.thread_count(None) == threads.thread_count(-1) == expected
+    assert threads.thread_count(5) == 5
+
+
+def test_a_container_gets_its_share(eight):
+    eight.setattr(threads, "_container_share", lambda: 2)
+    assert threads.thread_count(None) == 2
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"cpu.max": "200000 100000"}, 2),
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu.max": ""}, None),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_the_share_is_read_from_either_version_of_control_groups(tmp_path, files, expected):
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    found = threads._container_share(str(tmp_path))
+    assert found == expected if expected is not None else found > 1_000_000
+
+
+class _Watched(SVC):
+    """Fails unless its process may use one thread only."""
+
+    def fit(self, X, y):
+        assert threads.thread_count(None) == 1
+        return super().fit(X, y)
+
+
+def test_workers_of_joblib_share_the_processors():
+    X, y = load_iris(return_X_y=True)
+    processors = threads.thread_count(None)
+    assert cross_val_score(_Watched(), X, y, cv=2, n_jobs=processors, error_score="raise").min() > 0.9
