@@ -59,6 +59,58 @@ class DenseView(DataView):
         return np.ascontiguousarray(self.array[rows], dtype=self.dtype)
 
 
+def check_structure(X: Any, name: str = "X") -> None:
+    """Refuse a sparse matrix whose indices lead out of it: SciPy and compiled loops follow them unseen.
+
+    Parameters
+    ----------
+    X : sparse matrix
+        Of the formats CSR, CSC and COO; others are not looked at.
+    name : str
+        What the message calls it.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> X = sparse.csr_array([[0.0, 2.0], [1.0, 0.0]])
+    >>> check_structure(X)
+    >>> X.indices[0] = 7
+    >>> check_structure(X)
+    Traceback (most recent call last):
+        ...
+    ValueError: X is a damaged CSR matrix: its indptr must rise from 0 to the number of stored values and ...
+    """
+    if X.format == "coo":
+        if not all(_inside(at, size) for at, size in zip((X.row, X.col), X.shape, strict=True)):
+            raise ValueError(
+                f"{name} is a damaged COO matrix: its row and col must lie within its shape {X.shape}. Build "
+                "it anew."
+            )
+        return
+    if X.format not in ("csr", "csc"):
+        return
+    rows, features = X.shape if X.format == "csr" else X.shape[::-1]
+    indptr, indices = X.indptr, X.indices
+    sound = (
+        indptr.shape[0] == rows + 1
+        and indptr[0] == 0
+        and indptr[-1] <= min(X.data.shape[0], indices.shape[0])
+        and bool(np.all(indptr[1:] >= indptr[:-1]))
+        and _inside(indices, features)
+    )
+    if not sound:
+        raise ValueError(
+            f"{name} is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to the number of "
+            f"stored values and its indices must lie in 0 … {features - 1}. Build it anew from its entries, for "
+            "example with scipy.sparse.coo_array((values, (rows, columns))).tocsr()."
+        )
+
+
+def _inside(indices: Array, size: int) -> bool:
+    # Read as unsigned, a negative index is a huge one.
+    return not indices.size or int(indices.view(indices.dtype.str.replace("i", "u")).max()) < size
+
+
 class CsrView(DataView):
     """View of a SciPy CSR matrix or array with 32- or 64-bit indices.
 
@@ -78,31 +130,13 @@ class CsrView(DataView):
         self.array = X
         self.shape = (int(X.shape[0]), int(X.shape[1]))
         self.dtype = working_dtype(X.dtype)
-        self._check_structure()
+        check_structure(X)
         self.rows_in_place = (
             X.dtype == self.dtype
             and X.dtype.isnative
             and X.indices.dtype == X.indptr.dtype
             and X.indices.dtype in (np.int32, np.int64)
         )
-
-    def _check_structure(self) -> None:
-        indptr, indices, stored = self.array.indptr, self.array.indices, self.array.data.shape[0]
-        sound = (
-            indptr.shape[0] == self.shape[0] + 1
-            and indptr[0] == 0
-            and indptr[-1] <= min(stored, indices.shape[0])
-            and bool(np.all(indptr[1:] >= indptr[:-1]))
-        )
-        if sound and indices.shape[0]:
-            # Read as unsigned, a negative index is a huge one.
-            sound = int(indices.view(indices.dtype.str.replace("i", "u")).max()) < self.shape[1]
-        if not sound:
-            raise ValueError(
-                "X is a damaged CSR matrix: its indptr must rise from 0 to the number of stored values and "
-                f"its indices must lie in 0 … {self.shape[1] - 1}. Build it anew, for example with "
-                "scipy.sparse.csr_array(X.tocoo())."
-            )
 
     @property
     def row_elements(self) -> float:

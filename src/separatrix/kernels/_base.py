@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from separatrix.data.memory import check_structure
+
 Rows = Any
 """Samples as rows: a two-dimensional floating array or a SciPy CSR matrix."""
 
@@ -114,6 +116,7 @@ class VectorKernel(Kernel):
 def as_rows(samples: Rows, name: str) -> Rows:
     """Make samples a floating two-dimensional array or CSR matrix, without a copy where they are one."""
     if sparse.issparse(samples):
+        check_structure(samples, name)
         rows = samples.tocsr()
     else:
         rows = np.asarray(samples)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.data.memory import CsrView, DenseView, check_structure, view_of
 from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
 
@@ -43,6 +43,8 @@ def check_samples(
     squares : bool
         Whether to refuse values whose squares overflow, too: for models that sum products of features.
     """
+    if sparse.issparse(X):
+        check_structure(X)
     if _plain(estimator, X, reset) and (y is None or _plain_labels(X, y)):
         if finite:
             _check_finite(estimator, X, squares)
