@@ -1,4 +1,4 @@
-"""Sparse matrices whose indices lead out of them are refused by every model and kernel, before they are used."""
+"""Sparse matrices whose indices lead out of them are refused by every model and kernel before any use."""
 
 import numpy as np
 import pytest

@@ -101,8 +101,8 @@ def check_structure(X: Any, name: str = "X") -> None:
     if not sound:
         raise ValueError(
             f"{name} is a damaged {X.format.upper()} matrix: its indptr must rise from 0 to the number of "
-            f"stored values and its indices must lie in 0 … {features - 1}. Build it anew from its entries, for "
-            "example with scipy.sparse.coo_array((values, (rows, columns))).tocsr()."
+            f"stored values and its indices must lie in 0 … {features - 1}. Build it anew from its entries, "
+            "for example with scipy.sparse.coo_array((values, (rows, columns))).tocsr()."
         )
 
 
