@@ -90,6 +90,13 @@ class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[mis
         return context, observer
 
     def _keep_record(self, result: Result) -> None:
+        """Keep what the fit has proven; refuse one that ended beyond the largest numbers."""
+        if not np.isfinite(result.coef.sum() + result.intercept.sum()):
+            raise ValueError(
+                f"Floating-point under-/overflow occurred at epoch #{result.iterations}. Scaling input data "
+                f"with StandardScaler or MinMaxScaler might help: {type(self).__name__}'s weights do not fit "
+                f"in {result.coef.dtype}."
+            )
         self.certificate_, self.history_ = result.certificate, result.history
         self.n_iter_ = result.iterations
 
