@@ -480,3 +480,10 @@ def test_too_large_for_a_closed_form():
 def test_rows_of_y_must_match():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         RidgeClassifier().fit(IRIS, np.tile([0, 1], (7, 1)))
+
+
+def test_weights_beyond_the_largest_number_are_refused():
+    X = (np.random.default_rng(0).standard_normal((5, 3)) * 1e-40).astype(np.float32)
+    message = "Floating-point under-/overflow .* StandardScaler .*Classifier's weights do not fit in float32"
+    with pytest.raises(ValueError, match=message), np.errstate(over="ignore", invalid="ignore"):
+        LeastSquaresClassifier().fit(X, np.arange(5) % 2)

@@ -572,10 +572,3 @@ def test_a_gap_that_single_precision_cannot_close_is_told_as_such():
     y = X[:, 0] - X[:, 1] > 0
     with pytest.warns(ConvergenceWarning, match=r"above tol=1e-12: single precision ends here: .* float64"):
         LinearSVC(loss="hinge", C=100.0, tol=1e-12, max_iter=10_000).fit(X, y)
-
-
-def test_weights_beyond_the_largest_number_are_refused():
-    X = np.random.default_rng(0).standard_normal((5, 3)) * 1e150
-    message = r"Floating-point under-/overflow .* StandardScaler .*: LinearSVC's weights do not fit in float64"
-    with pytest.raises(ValueError, match=message):
-        LinearSVC().fit(X, np.arange(5) % 2, sample_weight=np.full(5, 1e200))
