@@ -29,7 +29,8 @@ class SmallSmo {
     const SmallProblems& p;
     const std::int64_t most;
     SmoState<double> s{};
-    Scratch<double> numbers, block, factor;
+    Scratch<double> numbers;
+    LateScratch<double> block, factor;
     Scratch<double*> pointers;
     Scratch<std::int64_t> integers;
     double *const signs, *const upper, *const diag, *const alpha, *const E, *const scale, *const solved;
@@ -39,9 +40,8 @@ class SmallSmo {
 
 public:
     explicit SmallSmo(const SmallProblems& problems)
-        : p(problems), most(problems.largest), numbers(14 * most), block(most * most), factor(most * most), pointers(most),
-          integers(3 * most), signs(numbers.data), upper(signs + most), diag(upper + most), alpha(diag + most),
-          E(alpha + most), scale(E + most), solved(scale + most), used(integers.data), order(used + most),
+        : p(problems), most(problems.largest), numbers(14 * most), pointers(most), integers(3 * most),
+          signs(numbers.data), upper(signs + most), diag(upper + most), alpha(diag + most), E(alpha + most), scale(E + most), solved(scale + most), used(integers.data), order(used + most),
           free(order + most) {
         double* rest = solved + 3 * most;
         s.F = rest, s.up = rest + most, s.low = rest + 2 * most;
@@ -103,11 +103,11 @@ private:
         const std::int64_t first = p.rows[order[0]];
         bool neighbours = true;
         for (std::int64_t q = 1; q < s.points && neighbours; ++q) neighbours = p.rows[order[q]] == first + q;
+        double* const copy = neighbours || known ? nullptr : block.of(s.points * s.points);
         for (std::int64_t q = 0; q < s.points && !known; ++q) {
             const double* from = p.values + p.rows[order[q]] * p.stride;
-            double* to = block.data + q * s.points;
-            if (neighbours) to = const_cast<double*>(from) + first;
-            else
+            double* to = neighbours ? const_cast<double*>(from) + first : copy + q * s.points;
+            if (!neighbours)
                 for (std::int64_t c = 0; c < s.points; ++c) to[c] = from[p.rows[order[c]]];
             s.rows[q] = to;
             diag[q] = to[q];
@@ -217,9 +217,10 @@ private:
         double mean = 0;
         for (std::int64_t i = 0; i < count; ++i) mean += diag[free[i] % s.points] / static_cast<double>(count);
         if (!(mean > 0)) return 0;
+        double* const factors = factor.of(count * count);
         // Where sums are kept, K + σ 1 1' is as good as K, and regular where only the sum hides a direction.
         for (std::int64_t i = 0; i < count; ++i) {
-            double* L = factor.data + i * count;
+            double* L = factors + i * count;
             const double* row = s.rows[free[i] % s.points];
             for (std::int64_t j = 0; j <= i; ++j)
                 L[j] = row[free[j] % s.points] + (group(free[i]) == group(free[j]) ? mean : 0.0);
