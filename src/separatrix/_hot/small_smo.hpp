@@ -16,6 +16,28 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+// Scratch memory that is made when it is asked for, and not cleared: its first touch costs more than most work on it.
+template <class T>
+struct LateScratch {
+    T* data = nullptr;
+    std::int64_t size = 0;
+    LateScratch() = default;
+    LateScratch(const LateScratch&) = delete;
+    LateScratch& operator=(const LateScratch&) = delete;
+    ~LateScratch() { ::operator delete(data, std::align_val_t(64)); }
+
+    // Memory for so many; what was there is kept only if they are no more than before.
+    T* of(std::int64_t count) {
+        if (count > size) {
+            ::operator delete(data, std::align_val_t(64));
+            data = nullptr, size = 0;
+            data = static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64)));
+            size = count;
+        }
+        return data;
+    }
+};
+
 class SmallSmo {
     // Of a pivot, relative to the diagonal, below which a column depends on those before.
     static constexpr double DEPENDENT = 1e-11;
