@@ -17,9 +17,8 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
 
-#: Most samples of which one kernel matrix is made for several problems; most samples of a problem, and of a
-#: regression, which leaves more variables free.
-_SHARED, _LARGEST, _REGRESSION = 3000, 500, 200
+#: Most samples of which one kernel matrix is made for several problems, and of a problem.
+_SHARED, _LARGEST = 3000, 500
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05
 #: Variables of all problems together below which threads cost more than they gain.
@@ -51,10 +50,10 @@ class SmallProblems:
     @staticmethod
     def suits(matrix: KernelMatrix, problems: DualProblems) -> bool:
         """Return whether problems are small enough to be solved in this way."""
-        n, most = matrix.shape[0], _LARGEST if problems.copies == 1 else _REGRESSION
+        n = matrix.shape[0]
         return (
-            n <= (most if len(problems) == 1 else _SHARED)
-            and problems.longest // problems.copies <= most
+            n <= (_LARGEST if len(problems) == 1 else _SHARED)
+            and problems.longest // problems.copies <= _LARGEST
             and 8 * n * n <= max(matrix.cache_bytes / 2, 1 << 21)
             and bool(problems.upper.max() < np.inf)
         )
