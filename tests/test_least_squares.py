@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix import LeastSquaresClassifier, RidgeClassifier
 from separatrix.data.memory import view_of
+from separatrix.solvers import conjugate_gradient, least_squares
 from separatrix.solvers.least_squares import choose_route
 from separatrix.solvers.regression import Regression
 
@@ -434,6 +435,34 @@ def test_routes_by_shape():
     text = sparse.csr_array((np.ones(80_000), columns, np.arange(0, 80_001, 10)), shape=(8000, 50_000))
     assert route(text) == "cg"
     assert route(sparse.csr_array((5000, 100))) == "primal"
+
+
+@pytest.mark.parametrize("shape", [(400, 120), (120, 400)])
+@pytest.mark.parametrize("hopeless", [False, True])
+def test_closed_form_takes_over_where_iterations_are_many(shape, hopeless, monkeypatch):
+    random = np.random.default_rng(0)
+    columns = random.integers(0, shape[1], size=(shape[0], 4))
+    values, starts = random.standard_normal(columns.size), np.arange(0, columns.size + 1, 4)
+    X = sparse.csr_array((values, columns.ravel(), starts), shape=shape)
+    X.sum_duplicates()
+    X = X @ sparse.diags_array(10.0 ** random.uniform(-2, 2, shape[1]))
+    y = random.integers(0, 3, shape[0])
+    model = RidgeClassifier(alpha=1e-3).fit(X, y)
+    assert model.solver_ == "cholesky"  # at once: all is small
+    expected = model.coef_
+    monkeypatch.setattr(least_squares, "_FEWEST", 0.0)
+    # Foreseen early, or seen when they are done.
+    monkeypatch.setattr(conjugate_gradient, "_EARLY", 3 if hopeless else 10**9)
+    model.fit(X, y)
+    assert model.solver_ == "cholesky"
+    assert model.n_iter_ is None
+    assert model.certificate_.status == "converged"
+    assert_allclose(model.coef_, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    assert len(model.history_) > 1
+    monkeypatch.setattr(least_squares, "_closed_form", lambda problem: ("primal", 1e9))
+    monkeypatch.setattr(conjugate_gradient, "_EARLY", 10**9)
+    assert model.set_params(tol=1e-10).fit(X, y).solver_ == "sparse_cg"
+    assert_allclose(model.coef_, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
 # Bad input

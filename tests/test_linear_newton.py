@@ -41,6 +41,40 @@ def _data(n: int = 120, d: int = 6, classes: int = 3) -> tuple[Any, Any]:
     return X, (X @ random.standard_normal((d, classes)) + random.gumbel(size=(n, classes))).argmax(axis=1)
 
 
+@pytest.mark.parametrize("intercept", ["penalised", "free", "none"])
+@pytest.mark.parametrize("rows", ["dense", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_multipliers_lead_squared_losses_to_the_same_solution(
+    intercept: str, rows: str, weighted: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(5)
+    X = random.standard_normal((150, 40))
+    scores = X @ random.standard_normal(40) + 0.3 * random.standard_normal(150)
+    weight = random.integers(0, 3, 150) if weighted else None
+    settings: dict[str, Any] = {"C": 1e3, "tol": 1e-9, "solver": "newton"}
+    settings.update(fit_intercept=intercept != "none", penalize_intercept=intercept != "free")
+    if kind == "classes":
+        model, y = LinearSVC(loss="squared_hinge", **settings), scores > 1.0
+    else:
+        model, y = LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.2, **settings), scores
+    softened = []
+    soften = _newton_columns.Columns._soften
+    monkeypatch.setattr(_newton_columns.Columns, "_soften", lambda *a: softened.append(1) or soften(*a))
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    monkeypatch.setattr(_newton_columns, "_HALTS", 10**9)
+    plain = model.fit(X, y, sample_weight=weight).coef_.copy()
+    assert not softened
+    assert model.certificate_.relative_gap <= 1e-9
+    # Whether or not the steps are short.
+    monkeypatch.setattr(_newton_columns, "_HALTS", 1)
+    monkeypatch.setattr(_newton_columns, "_HALTING", 10.0)
+    model.fit(sparse.csr_array(X) if rows == "csr" else X, y, sample_weight=weight)
+    assert softened
+    assert model.certificate_.relative_gap <= 1e-9
+    np.testing.assert_allclose(model.coef_, plain, atol=1e-4 * np.abs(plain).max())
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("intercept", ["penalised", "free", "none"])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])

@@ -22,6 +22,9 @@ from separatrix.data.memory import CsrView, DenseView, check_structure, view_of
 from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
 
+#: Values whose sum of squares is worth threads.
+_LONG = 1 << 22
+
 
 def check_samples(
     estimator: Any, X: Any, y: Any = None, *, reset: bool, finite: bool = True, squares: bool = False
@@ -192,7 +195,8 @@ def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:
                 return
         elif values.flags.forc:
             flat = values.ravel(order="K")
-            if isfinite(flat @ flat):
+            # (Not by BLAS, whose threads would go on spinning beside the fit.)
+            if isfinite(flat @ flat if flat.size > _LONG else np.einsum("i,i->", flat, flat)):
                 return
     view: DataView = view_of(X)
     _refuse_not_finite(estimator, view)

@@ -124,11 +124,15 @@ class BoxDual:
             tau = np.maximum(linear, 0.0) / np.maximum(2.0 * square, 1e-150)
             tau = np.minimum(tau, 1.0 / np.maximum(most, 1.0))
             return np.asarray(tau * (linear - tau * square))
+        tau, quadratic = self.multiple(linear, square, squares, sums)
+        return np.asarray(tau * (linear - tau * quadratic))
+
+    def multiple(self, linear: Array, square: Array, squares: Array, sums: Array) -> tuple[Array, Array]:
+        """Return the best such multiple with an L2 penalty, and what its square multiplies."""
         quadratic = 0.5 * squares + 0.5 * self.square * np.square(sums)
         if self.squared:
             quadratic = quadratic + square
-        tau = np.minimum(np.maximum(linear, 0.0) / np.maximum(2.0 * quadratic, 1e-150), 1.0)
-        return np.asarray(tau * (linear - tau * quadratic))
+        return np.minimum(np.maximum(linear, 0.0) / np.maximum(2.0 * quadratic, 1e-150), 1.0), quadratic
 
     def balance(self, V: Array) -> Array:
         """Return dual variables that sum to 0 where the intercept is free: the heavier side is shrunk."""

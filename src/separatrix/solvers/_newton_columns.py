@@ -30,6 +30,9 @@ RHO, GROWTH, LEAST_GROWTH, STEEPEST = 0.5, 4.0, 1.5, 1e9
 _GIVEN_GROWTH = 3.0
 #: How short a step shows that the kink is too narrow.
 SHORT = 0.02
+#: Steps of a squared loss that are short, and how many of them show that multipliers are the better way; the
+#: mean curvature of the data, that of the penalty being 1, from which these set out.
+_HALTING, _HALTS, _MILD, _MILD_GROWTH = 0.3, 3, 100.0, 2.0
 #: Tolerances from here on are reached with single precision products of single precision data.
 SINGLE_TOL = 1e-5
 #: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
@@ -100,6 +103,8 @@ class Columns:
         self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
         self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
         self.fresh = np.ones(K, dtype=bool)
+        #: Short steps of each column's squared loss; None where multipliers are of no use.
+        self.halts: Array | None = np.zeros(K, dtype=int) if dual.squared and not dual.l1 else None
         self.stuck = False
         # A Hessian in single precision shows the way as well; where it does not, double takes its place.
         self.coarse = np.full(K, solver.tol >= SINGLE_TOL)
@@ -277,22 +282,21 @@ class Columns:
             self._judge(moved)
             self.fresh[:] = False
         waiting = self._waiting()
+        if self.halts is not None and np.any(halting := waiting & (self.halts == _HALTS)):
+            self._soften(np.flatnonzero(halting))
         # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows. (A gap
         # above the bound itself comes from large weights on few samples: as inexact, multipliers lead away.)
         enough = np.minimum(self.gap, np.maximum(self.primal - self.gap, 0.01 * self.gap))
         ready = waiting & (self.rest <= 0.1 * enough) & (self.rho < self.steepest)
         if ready.any():
             chosen = np.flatnonzero(ready)
-            if not self.dual.squared:
-                if self.V0 is None:
-                    self.V0 = np.zeros_like(self.V)
-                self.V0[chosen] = self.V[chosen]
             # The easier the last smoothed problem was, the more the kink narrows in the next.
             taken = self.inner[chosen]
             change = np.where(taken <= 1, 2.0, np.where(taken <= 3, 1.0, 0.5))
             self.growth[chosen] = np.clip(self.growth[chosen] * change, LEAST_GROWTH, GROWTH)
             self.rho[chosen] = np.minimum(self.rho[chosen] * self.growth[chosen], self.steepest)
             self.inner[chosen] = 0
+            self._take_multipliers(chosen)
             self.least_rest[self.rho > self.highest] = np.inf
             self.highest = np.maximum(self.highest, self.rho)
             self._judge(chosen)
@@ -305,6 +309,39 @@ class Columns:
         tired = waiting & (self.idle > PATIENCE)
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
+
+    def _take_multipliers(self, columns: Array) -> None:
+        """Let the smoothed losses of these columns be those around their dual variables.
+
+        A squared loss bends its dual by itself: of the bend 1/(ρU) of its envelope, 1/(2U) is its own, and
+        the rest pulls towards the last dual variables.
+        """
+        if self.V0 is None:
+            self.V0 = np.zeros_like(self.V)
+        part = 1.0 - 0.5 * self.rho[columns, None] if self.dual.squared else 1.0
+        self.V0[columns] = part * self.V[columns]
+
+    def _soften(self, columns: Array) -> None:
+        """Go on by multipliers where the steps of a squared loss are short again and again.
+
+        Where C is so large that a sample's loss outweighs the penalty, each step changes the side of many
+        samples. Multipliers lead to the same solution through problems in which the loss is mild.
+        """
+        assert self.halts is not None
+        self.halts[columns] += 1
+        d = self.view.shape[1] + 1
+        curve = float(self.upper @ self.view.row_norms()) + self.dual.square * float(self.upper.sum())
+        mild = _MILD * d / max(curve, 1e-300)
+        if mild >= self.steepest:
+            return
+        # On the way the dual variables are too large by far.
+        spreads = self.dual.spreads(self.products)
+        scale, _ = self.dual.multiple(self.linear, self.squares, spreads, self.sums)
+        self.V[columns] *= scale[columns, None]
+        self.rho[columns] = self.highest[columns] = 1.0 / (1.0 / self.steepest + 1.0 / mild)
+        self.growth[columns], self.inner[columns], self.least_rest[columns] = _MILD_GROWTH, 0, np.inf
+        self._take_multipliers(columns)
+        self._judge(columns)
 
     def _waiting(self) -> Array:
         return np.asarray(~(self.gap <= self.tol * self.primal))
@@ -361,6 +398,9 @@ class Columns:
         short = columns[t < (0.01 * SHORT if self.dual.squared else SHORT)]
         self.rho[short] /= np.maximum(self.growth[short], 4.0)
         self.growth[short] = LEAST_GROWTH
+        if self.halts is not None:
+            halting = columns[(t < _HALTING) & (self.halts[columns] < _HALTS)]
+            self.halts[halting] += 1
         self.W[columns] += t[:, None] * P
         self.b[columns] += t * p
 

@@ -10,11 +10,15 @@ shortest solution.
 float32 data are multiplied in float32. Where the residual of an iteration, which is updated rather
 than computed, says that all is done, the true one is computed in double precision; if it disagrees the
 iteration starts again from there, now in double precision.
+
+How many iterations it takes is known only on the way. Where a closed form is affordable, too, it takes over
+once the iterations, those done and those to come, would cost more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -31,6 +35,8 @@ _RESIDUAL = 1e4
 #: Features up to which ``S`` of dense data is formed: it costs no more than a few iterations without it.
 _FEW = 512
 _TINY = float(np.finfo(np.float64).tiny)
+#: Iterations after which their number can be foretold, roughly: how many times too many they must seem.
+_EARLY, _UNSURE = 8, 2.0
 #: Part of a (squared) residual down to which its updates can be trusted.
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
 
@@ -72,7 +78,16 @@ class ConjugateGradient(LeastSquaresSolver):
     description = "conjugate gradients"
     route = "cg"
 
-    def __init__(self, problem: Regression, tol: float) -> None:
+    def __init__(
+        self,
+        problem: Regression,
+        tol: float,
+        most: float = inf,
+        otherwise: Callable[[Regression], LeastSquaresSolver] | None = None,
+    ) -> None:
+        """Solve the problem in ``most`` iterations, or ``otherwise``."""
+        self.most, self.otherwise = most, otherwise
+        self.successor: LeastSquaresSolver | None = None
         #: Weights and steps of an iteration that nobody has asked for yet.
         self._pending: tuple[Array, list[_Group]] | None = None
         super().__init__(problem)
@@ -101,6 +116,7 @@ class ConjugateGradient(LeastSquaresSolver):
         dtype, last = np.dtype(np.float64) if formed else p.view.dtype, np.inf
         judged = self._judge()
         self._first = np.square(judged.gradient).sum(axis=0)
+        begin, iterations = self._measure(judged.gradient, slice(None)), 0
         while True:
             groups = [
                 _Group(
@@ -127,6 +143,10 @@ class ConjugateGradient(LeastSquaresSolver):
                 if np.all(measure <= enough):
                     break
                 yield Step({"residual": self._residual(groups), "measure": worst}, worst)
+                iterations += 1
+                if self.otherwise is not None and self._too_long(iterations, worst / begin, worst):
+                    yield from self._hand_over(self.otherwise(p), control)
+                    return
             judged = self._judge()
             self._bound(judged)
             worst = self._measure(judged.gradient, slice(None))
@@ -136,6 +156,20 @@ class ConjugateGradient(LeastSquaresSolver):
                 self.description += ", as far as the precision reaches"
             yield Step(record, worst, "converged" if stuck else None)
             last, dtype = worst, np.dtype(np.float64)
+
+    def _too_long(self, iterations: int, share: float, measure: float) -> bool:
+        """Return whether all iterations, as far as the last ones tell, are more than ``most``."""
+        if iterations >= self.most or iterations < _EARLY:
+            return iterations >= self.most
+        ahead = log(measure / self.tol) / -log(share) * iterations if share < 1 and self.tol > 0 else inf
+        return iterations + ahead > _UNSURE * self.most
+
+    def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
+        """Let another route go on; what there is stays valid until it has a solution."""
+        for step in other.steps(control):
+            self.successor, self.route = other, other.route
+            self.coef, self.intercept = other.coef, other.intercept
+            yield step
 
     def _round(self) -> None:
         if self._pending is not None:
@@ -192,6 +226,8 @@ class ConjugateGradient(LeastSquaresSolver):
 
     def finish(self, outcome: Any) -> Any:
         """Return parameters, certificate and history."""
+        if self.successor is not None:
+            return self.successor.finish(outcome)
         if self.judged is None:
             self._bound(self._judge())
         return super().finish(outcome)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,16 @@ _LARGEST_SPARSE = 7000
 _DENSE = 0.1
 #: Multiply-adds of a dense Gram matrix that sparse data are worth.
 _SPARSE_WORK = 2e10
-#: Iterations of conjugate gradients on well-conditioned data.
-_USUAL = 50.0
+#: Iterations of conjugate gradients that are always needed, and many; what an iteration costs besides its
+#: multiply-adds.
+_FEWEST, _MANY, _CALLS = 8.0, 50.0, 5e4
+_CLOSED: dict[str, Any] = {"primal": Primal, "dual": Dual, "svd": Orthogonal}
 
 
 def choose_route(problem: Regression) -> str:
     """Return the route for these data: by the shape of dense data, by work for sparse ones.
+
+    "cg, or primal" begins with conjugate gradients, and ends otherwise if these need many iterations.
 
     Examples
     --------
@@ -38,36 +41,31 @@ def choose_route(problem: Regression) -> str:
     'dual'
     """
     n, d = problem.view.shape
-    stored = float(getattr(problem.view, "row_elements", d))
+    stored = float(problem.view.row_elements)
     if stored >= _DENSE * d:
         if min(n, d) > _LARGEST:
             return "cg"
         return "primal" if d <= max(n, 64) else "dual"
-    # A factorisation of m³/3 multiply-adds runs at some 30 times the rate of sparse products, of which
-    # conjugate gradients need two for each iteration and each column.
-    side = min(n, d)
-    closed = side**3 / 90 <= 2 * _iterations(problem) * n * stored * problem.columns
-    if n < d and n <= _LARGEST_SPARSE and closed:
-        return "dual"
-    if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK and (closed or not problem.alpha.all()):
-        return "primal"
-    return "cg"
+    closed, iterations = _closed_form(problem)
+    if problem.alpha.all():
+        return "cg" if closed is None else closed if iterations < _FEWEST else f"cg, or {closed}"
+    # (Without a penalty iterations are many.)
+    return "cg" if closed is None or (d > _LARGEST and iterations > _MANY) else closed
 
 
-def _iterations(problem: Regression) -> float:
-    """Return about how many iterations conjugate gradients need on sparse data.
+def _closed_form(problem: Regression) -> tuple[str | None, float]:
+    """Return the closed form that sparse data can afford, and how many iterations cost as much.
 
-    Their number grows with the square root of the largest eigenvalue of ``XᵀSX + αI`` over the smallest; no
-    eigenvalue is below α, and the largest is at least the largest ``Σ s x_j²`` of a feature j.
+    Dense multiply-adds run at some 30 times the rate of sparse products, of which conjugate gradients need
+    two for each iteration and each column.
     """
-    least = float(problem.alpha.min())
-    if least == 0 or problem.view.shape[1] > _LARGEST:
-        return _USUAL
-    squares = np.zeros(problem.view.shape[1])
-    for rows, block in problem.view.blocks():
-        s = np.ones(block.shape[0]) if problem.weights is None else problem.weights[rows]
-        squares += block.astype(np.float64).power(2).T @ s
-    return _USUAL * max(1.0, 0.2 * sqrt(float(squares.max(initial=0.0)) / least))
+    n, d = problem.view.shape
+    one = 2.0 * n * float(problem.view.row_elements) * problem.columns + _CALLS
+    if n < d and n <= _LARGEST_SPARSE:
+        return "dual", n**3 / (90 * one)
+    if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK:
+        return "primal", d**2 * (d / 90 + n / 60) / one
+    return None, 0.0
 
 
 def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
@@ -95,6 +93,8 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
         route = choose_route(problem)
     if route == "cg":
         return ConjugateGradient(problem, tol)
+    if route.startswith("cg, or "):
+        return ConjugateGradient(problem, tol, _closed_form(problem)[1], _CLOSED[route[7:]])
     side = {"primal": d, "dual": n, "svd": min(n, d)}[route]
     largest = 4 * _LARGEST
     if side > largest or (route == "svd" and n < d and n * d > 4 * LARGEST_WIDE):
@@ -102,8 +102,7 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
             f"this solver factorises a matrix of {side:,} rows (X has shape {n:,} × {d:,}), and at most "
             f"{largest:,} are allowed. Choose the iterative one: solver='cg', in RidgeClassifier 'sparse_cg'."
         )
-    solvers: dict[str, Any] = {"primal": Primal, "dual": Dual, "svd": Orthogonal}
-    solver: LeastSquaresSolver = solvers[route](problem)
+    solver: LeastSquaresSolver = _CLOSED[route](problem)
     return solver
 
 

@@ -12,7 +12,8 @@ method of multipliers (proximal points in the dual) solves a sequence of such pr
 
 its envelope around the last dual variables v⁰: a Huberised loss with a shift for every sample. J are the
 samples inside the kink, which become as few as the free support vectors, so that the steps get cheap. As
-``v`` is always in the box and ``w → Σ v x``, every iterate proves its gap.
+``v`` is always in the box and ``w → Σ v x``, every iterate proves its gap. A squared loss takes the same way
+where its own pieces make steps short, as with C so large that many samples are fitted exactly.
 
 An L1 penalty goes with a squared loss: the step then minimises the piece together with the penalty (proximal
 Newton; ``_hot/l1_model.hpp``).
