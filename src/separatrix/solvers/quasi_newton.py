@@ -261,24 +261,24 @@ class QuasiNewton:
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
         if P > 1 and iteration == 0 and not near:
             # All probabilities are alike at zero weights: there this model is exact.
-            return Shared(self.whole, rows, target)
+            return Shared(self.whole, rows, target, rough=True)
         # The work of one Gram matrix, in sweeps.
         gram = rows.view.shape[0] * d / (4.0 * target.view.shape[0] * P)
         worth = max(_WORTH, 3.0 * iteration)
         if coupled and P * d <= _EXACT and gram * P * (P + 1) / 2 <= worth and near:
-            return Coupled(self.whole, rows, target)
+            return Coupled(self.whole, rows, target, rough=True)
         if d < DEAR:
             if gram * P > worth:
-                return Shared(self.whole, rows, target)
+                return Shared(self.whole, rows, target, rough=True)
             # What blocks of coupled columns leave out counts more than the errors of so many rows.
             chosen = rows.thinned(_ENOUGH * d) if coupled and rows is not target else rows
-            return Blocks(self.whole, chosen, target)
+            return Blocks(self.whole, chosen, target, rough=True)
         # Where products are dear, choosing the rows that matter pays, and waiting until it is clear that
         # many iterations are left; another shared matrix would not make them fewer.
         cost = gram * P * _CHOSEN
         if cost <= worth and (iteration == 0 or cost <= 0.5 * left):
-            return Blocks(self.whole, rows, target, share=0.97)
-        return Shared(self.whole, rows, target) if iteration == 0 else None
+            return Blocks(self.whole, rows, target, rough=True, share=0.97)
+        return Shared(self.whole, rows, target, rough=True) if iteration == 0 else None
 
     def exact_cost(self) -> float:
         """Return about how many sweeps the whole Hessian of all rows takes."""

@@ -37,6 +37,8 @@ class Point:
         Gradient of the objective.
     residuals : ndarray of shape (n, columns) or None
         ``∂ℓ_i/∂score``, where they were kept.
+    flat : ndarray or None
+        The gradient in centred features, once it was asked for.
     """
 
     coef: Array
@@ -46,6 +48,7 @@ class Point:
     gradient: Array
     gradient_intercept: Array
     residuals: Array | None = None
+    flat: Array | None = None
 
 
 class SmoothObjective:
