@@ -79,6 +79,7 @@ class Descent:
         self.solver, self.objective, self.rows, self.later = solver, objective, rows, later
         self.final = objective is solver.objective
         self.flat, self.exact = solver.flat, solver.method == "newton"
+        self.keeps = self.exact or (rows is objective and objective.columns == 1)
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=solver.memory)
         n, d = objective.view.shape
@@ -102,8 +103,8 @@ class Descent:
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
-        # Newton's method needs all residuals for the next Hessian.
-        kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.exact else None
+        # Newton's method needs all residuals for the next Hessian; one column's are kept for little.
+        kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.keeps else None
         if self.rounding:
             dtype = self.solver.problem.view.dtype
             coef, intercept = (values.astype(dtype).astype(np.float64) for values in (coef, intercept))
@@ -124,7 +125,8 @@ class Descent:
                 self.pairs.clear()
             if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
-                refresh = max(4, int((_OFTEN if self.rises >= _ROUGH else seldom) * iteration))
+                seldom = _OFTEN if self.rises >= _ROUGH else seldom
+                refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
             if self.single and self.final and self._nearly():
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)

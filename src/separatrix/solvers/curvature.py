@@ -208,6 +208,13 @@ def _misses(sample: Array, whole: Array) -> bool:
     return bool(np.any((sample < whole / 1.5) | (sample > 1.5 * whole)))
 
 
+def _squares(rows: SmoothObjective) -> Array:
+    """Return the squares of the rows' features, computed once."""
+    if rows.squares is None:
+        rows.squares = moments(rows).squares
+    return rows.squares
+
+
 class FromRows(Curvature):
     """What the models from rows share.
 
@@ -232,7 +239,7 @@ class FromRows(Curvature):
         self.rows, self.target = rows, target
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
-        self.partial = rows is not target and _misses(moments(rows).squares, whole.squares)
+        self.partial = rows is not target and _misses(_squares(rows), whole.squares)
         self.single = rough and whole.clear and whole.objective.l2 > 0
         # Nor is a sample exact.
         exact = rows is whole.objective or rows.view.dtype == np.float64

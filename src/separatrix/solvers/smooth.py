@@ -69,6 +69,8 @@ class SmoothObjective:
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
         self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        #: ``Σ s (x − x̄)²`` of each feature, once somebody has asked for it.
+        self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
     def sample(self, rows: Array) -> SmoothObjective:
