@@ -107,10 +107,13 @@ void separatrix::bind_small_logit(nb::module_& m) {
             kernel_set().start(s);
         },
         nb::kw_only(), "x"_a, "classes"_a, "weights"_a.none(), "intercept"_a, "l1"_a, "l2"_a, "coef"_a, "start"_a);
-    c.def("step", [](Owner& self) {
-        nb::gil_scoped_release release;
-        return kernel_set().step(self.state);
-    });
+    c.def(
+        "step",
+        [](Owner& self, bool anew) {
+            nb::gil_scoped_release release;
+            return kernel_set().step(self.state, anew);
+        },
+        "anew"_a);
     c.def("measure", [](Owner& self) {
         return std::make_tuple(self.state.primal, self.state.gap, self.state.decrement);
     });

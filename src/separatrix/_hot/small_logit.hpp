@@ -14,33 +14,37 @@ constexpr double RIDGE = 1e-11;     // what the scaled Hessian's diagonal is rai
 constexpr double BALANCED = 1e-12;  // sum of a column's residuals, as a share of all weights, that a bound allows for
 constexpr double EVEN = 1e-15;      // and that is as good as 0
 constexpr double ROUNDING = 1e-13;  // of the objective
+constexpr double NEAR = 1e-2;       // relative distance from the minimum, as estimated, from which on bounds matter
+constexpr double FLAT = 0.55;       // share of what the slope promises that is gained where the model bends too much
+constexpr std::int64_t PIECE = 512; // samples whose products are summed at a time
 
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double magnitude(double a) { return a < 0 ? -a : a; }
 
-// Rows × columns of products Σ_i left[a][i] right[b][i]; count is a multiple of the registers' lanes.
+// Adds Σ_i left[a][i] right[b][i] over so many samples, a multiple of the registers' lanes; rows of left stand close.
 template <int A, int B>
-inline void products(const double* left, const double* right, std::int64_t stride, double* out, std::int64_t out_stride) {
+inline void products(const double* left, const double* right, std::int64_t samples, std::int64_t stride, double* out,
+                     std::int64_t out_stride) {
     using R = Register<double>;
     R::Values sum[A][B] = {};
-    for (std::int64_t i = 0; i < stride; i += R::COUNT) {
+    for (std::int64_t i = 0; i < samples; i += R::COUNT) {
         R::Values loaded[B];
         for (int b = 0; b < B; ++b) loaded[b] = R::load(right + b * stride + i);
         for (int a = 0; a < A; ++a) {
-            const auto l = R::load(left + a * stride + i);
+            const auto l = R::load(left + a * samples + i);
             for (int b = 0; b < B; ++b) sum[a][b] += l * loaded[b];
         }
     }
     for (int a = 0; a < A; ++a)
-        for (int b = 0; b < B; ++b) out[a * out_stride + b] = sum_of<double>(sum[a][b]);
+        for (int b = 0; b < B; ++b) out[a * out_stride + b] += sum_of<double>(sum[a][b]);
 }
 
 template <int A>
-inline void products(const double* left, const double* right, std::int64_t count, std::int64_t stride, double* out,
-                     std::int64_t out_stride) {
+inline void products(const double* left, const double* right, std::int64_t count, std::int64_t samples,
+                     std::int64_t stride, double* out, std::int64_t out_stride) {
     std::int64_t b = 0;
-    for (; b + 4 <= count; b += 4) products<A, 4>(left, right + b * stride, stride, out + b, out_stride);
-    for (; b < count; ++b) products<A, 1>(left, right + b * stride, stride, out + b, out_stride);
+    for (; b + 4 <= count; b += 4) products<A, 4>(left, right + b * stride, samples, stride, out + b, out_stride);
+    for (; b < count; ++b) products<A, 1>(left, right + b * stride, samples, stride, out + b, out_stride);
 }
 
 // U with UᵀU = the matrix, scaled to unit diagonal and raised by a little; written over it.
@@ -112,17 +116,17 @@ public:
         if (size > d)
             for (std::int64_t i = 0; i < n; ++i) s.X[d * N + i] = 1;
         scores(s.V, s.F);
-        judge();
+        judge(s.l1 > 0);
     }
 
-    // One step; returns false where none lowers the objective.
-    bool step() {
-        form();
+    // One step, with a new Hessian or the last one; returns false where none lowers the objective.
+    bool step(bool anew) {
+        if (anew || !s.factored) form();
         double slope = 0, promised = 0;
         if (s.l1 > 0) {
             minimise_model();
         } else {
-            factorise(s.U, m, m, s.scale, s.H);
+            if (anew || !s.factored) factorise(s.U, m, m, s.scale, s.H);
             s.factored = true;
             for (std::int64_t a = 0; a < m; ++a) s.D[a] = -slope_of(a);
             solve(s.U, m, m, s.scale, s.D);
@@ -140,7 +144,7 @@ public:
         for (std::int64_t a = 0; a < m; ++a) s.V[a] += t * s.D[a];
         for (std::int64_t i = 0; i < K * N; ++i) s.F[i] += t * s.Z[i];
         if (s.l1 > 0 && K > 1) shift_classes();
-        judge();
+        judge(s.l1 > 0);
         return true;
     }
 
@@ -175,7 +179,7 @@ public:
                                               : s.V[a] < 0   ? magnitude(G - s.l1)
                                                              : larger(magnitude(G) - s.l1, 0));
             }
-        judge();
+        judge(true);
         s.primal = primal;
         s.violation = violation;
     }
@@ -252,13 +256,30 @@ private:
     void gradient() {
         for (std::int64_t k = 0; k < K; ++k) {
             for (std::int64_t i = 0; i < N; ++i) s.scaled[i] = s.weights[i] * s.Q[k * N + i];
-            products<1>(s.scaled, s.X, size, N, s.g + k * size, size);
+            for (std::int64_t a = 0; a < size; ++a) s.g[k * size + a] = 0;
+            products<1>(s.scaled, s.X, size, N, N, s.g + k * size, size);
         }
     }
 
-    // Sets the best intercepts, then objective, gradient, bound and decrement.
-    void judge() {
+    void decrease() {
+        for (std::int64_t a = 0; a < m; ++a) s.rhs[a] = slope_of(a);
+        solve(s.U, m, m, s.scale, s.rhs);
+        remove_common(s.rhs);
+        s.decrement = 0;
+        for (std::int64_t a = 0; a < m; ++a) s.decrement += 0.5 * s.rhs[a] * slope_of(a);
+    }
+
+    // Sets objective, gradient and decrement; near the minimum, or if so wanted, best intercepts and bound, too.
+    void judge(bool wanted) {
         s.loss = loss(0, true);
+        s.gap = __builtin_huge_val();
+        if (!wanted) {
+            gradient();
+            s.primal = s.loss + penalty(0);
+            if (!s.factored) return;
+            decrease();
+            if (!(s.decrement <= NEAR * magnitude(s.primal))) return;
+        }
         const bool balanced = size == d || balance();
         gradient();
         s.primal = s.loss + penalty(0);
@@ -274,7 +295,6 @@ private:
             over += beyond * beyond;
             rest += G * G;
         }
-        s.gap = __builtin_huge_val();
         if (balanced && s.l1 > 0) {
             const double feasible = largest > s.l1 ? s.l1 / largest : 1.0;
             s.bound = larger(s.bound, entropy(feasible) - uneven);
@@ -284,12 +304,7 @@ private:
             s.gap = rest / (2 * s.l2) + uneven;
             s.bound = s.primal - s.gap;
         }
-        if (!s.factored) return;
-        for (std::int64_t a = 0; a < m; ++a) s.rhs[a] = slope_of(a);
-        solve(s.U, m, m, s.scale, s.rhs);
-        remove_common(s.rhs);
-        s.decrement = 0;
-        for (std::int64_t a = 0; a < m; ++a) s.decrement += 0.5 * s.rhs[a] * slope_of(a);
+        if (s.factored) decrease();
     }
 
     // Newton's steps on the intercepts alone, until the residuals of each column sum to 0; returns whether they do.
@@ -299,7 +314,8 @@ private:
         for (int round = 0; round < 8; ++round) {
             double worst = 0;
             for (std::int64_t k = 0; k < K; ++k) {
-                products<1, 1>(s.weights, s.Q + k * N, N, h + k, 1);
+                h[k] = 0;
+                products<1, 1>(s.weights, s.Q + k * N, N, N, h + k, 1);
                 worst = larger(worst, magnitude(h[k]));
             }
             if (worst <= EVEN * s.total || (worst <= BALANCED * s.total && !(worst < 0.5 * last))) return true;
@@ -354,14 +370,19 @@ private:
             for (std::int64_t l = 0; l <= k; ++l) {
                 curvature(k, l);
                 double* block = s.H + k * size * m + l * size;
-                for (std::int64_t a = 0; a < size; a += 2) {
-                    const int rows = a + 1 < size ? 2 : 1;
-                    for (int r = 0; r < rows; ++r) {
-                        const double* x = s.X + (a + r) * N;
-                        for (std::int64_t i = 0; i < N; ++i) left[r * N + i] = v[i] * x[i];
+                for (std::int64_t a = 0; a < size; ++a)
+                    for (std::int64_t e = 0; e < size; ++e) block[a * m + e] = 0;
+                for (std::int64_t first = 0; first < N; first += PIECE) {
+                    const std::int64_t count = N - first < PIECE ? N - first : PIECE;
+                    const double* X = s.X + first;
+                    for (std::int64_t a = 0; a < size; a += 2) {
+                        const int rows = a + 1 < size ? 2 : 1;
+                        for (int r = 0; r < rows; ++r)
+                            for (std::int64_t i = 0; i < count; ++i)
+                                left[r * count + i] = v[first + i] * X[(a + r) * N + i];
+                        if (rows == 2) products<2>(left, X, a + 2, count, N, block + a * m, m);
+                        else products<1>(left, X, a + 1, count, N, block + a * m, m);
                     }
-                    if (rows == 2) products<2>(left, s.X, a + 2, N, block + a * m, m);
-                    else products<1>(left, s.X, a + 1, N, block + a * m, m);
                 }
                 for (std::int64_t a = 0; a < size; ++a)
                     for (std::int64_t e = 0; e <= a; ++e) {
@@ -395,8 +416,18 @@ private:
     // How far to go along D: 1 is the whole step, 0 where nothing is gained.
     double search(double promised) {
         const double before = s.primal, rounding = ROUNDING * magnitude(before);
-        for (double t = 1; t > 1e-12; t *= 0.5)
-            if (loss(t, false) + penalty(t) <= before + 1e-4 * t * promised + rounding) return t;
+        for (double t = 1; t > 1e-12; t *= 0.5) {
+            double reached = loss(t, false) + penalty(t);
+            if (!(reached <= before + 1e-4 * t * promised + rounding)) continue;
+            // Where probabilities move away from even ones the Hessian falls, and the best step is a longer one.
+            while (s.l1 == 0 && t >= 1 && t < 64 && reached < before + FLAT * t * promised) {
+                const double further = loss(1.6 * t, false) + penalty(1.6 * t);
+                if (!(further < reached)) break;
+                reached = further;
+                t *= 1.6;
+            }
+            return t;
+        }
         return 0;
     }
 
@@ -446,7 +477,7 @@ private:
 };
 
 inline void small_logit_start(SmallLogitState& state) { SmallLogit(state).start(); }
-inline bool small_logit_step(SmallLogitState& state) { return SmallLogit(state).step(); }
+inline bool small_logit_step(SmallLogitState& state, bool anew) { return SmallLogit(state).step(anew); }
 inline void small_logit_evaluate(SmallLogitState& state, const double* coef, const double* intercept) {
     SmallLogit(state).evaluate(coef, intercept);
 }

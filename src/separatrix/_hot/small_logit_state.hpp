@@ -29,7 +29,7 @@ struct SmallLogitState {
 
 struct SmallLogitSet {
     void (*start)(SmallLogitState&);
-    bool (*step)(SmallLogitState&);
+    bool (*step)(SmallLogitState&, bool anew);
     void (*evaluate)(SmallLogitState&, const double* coef, const double* intercept);
 };
 

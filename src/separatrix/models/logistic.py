@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 #: Entries of dense samples from which on nobody looks for NaN and infinity before the first sums are taken.
 _MANY = 1 << 22
+#: Entries times columns up to which any method's steps cost next to nothing.
+_TINY = 1 << 14
 #: How scikit-learn's solvers say that max_iter was not enough: programs filter warnings by these words.
 _WORDS = {
     "liblinear": "Liblinear failed to converge, increase the number of iterations.",
@@ -79,8 +81,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
         True solves the dual problem by coordinate descent (L2 only), as ``solver="dual-coordinate"``.
     tol : float
         The fit ends when the objective is proven (duality gap), or where no such proof is at hand
-        estimated with a margin of 10 (Newton decrement), to be within this part of its minimum. Small
-        fits, whose steps cost next to nothing, go on for four more digits.
+        estimated with a margin of 10 (Newton decrement), to be within this part of its minimum. Few data,
+        on which steps cost next to nothing, are fitted to four more digits.
     fit_intercept : bool
         Whether there is an intercept.
     intercept_scaling : float
@@ -247,7 +249,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
             outcome = run(
                 solver,
-                Below(goal_of(self.tol, problem)),
+                Below(solver.tol),
                 max_iter=self.max_iter,
                 max_time=self.max_time,
                 verbose=int(self.verbose),
@@ -362,7 +364,6 @@ class LogisticRegression(PathOverC, LinearClassifier):
     def _solver(
         self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
     ) -> QuasiNewton | SoftmaxDual | WorkingSet | SmallLogit:
-        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
         # Each fit loads the one solver that it needs.
         if self.solver not in OWN and method != "dual-coordinate" and self.max_iter > 0:
             from separatrix.solvers.small_logit import SmallLogit, is_small
@@ -372,15 +373,26 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 def otherwise(coef: Array, intercept: Array) -> QuasiNewton | SoftmaxDual | WorkingSet:
                     return self._large_solver(problem, method, C, ratio, coef, intercept)
 
-                common |= {"l1": ratio / C, "l2": (1.0 - ratio) / C, "unit": C if np.isfinite(C) else 1.0}
-                return SmallLogit(problem, watch=self._watch(problem, C), otherwise=otherwise, **common)
+                return SmallLogit(
+                    problem,
+                    l1=ratio / C,
+                    l2=(1.0 - ratio) / C,
+                    coef=coef,
+                    intercept=intercept,
+                    tol=goal_of(self.tol, problem),
+                    unit=C if np.isfinite(C) else 1.0,
+                    watch=self._watch(problem, C),
+                    otherwise=otherwise,
+                )
         return self._large_solver(problem, method, C, ratio, coef, intercept)
 
     def _large_solver(
         self, problem: Problem, method: str, C: float, ratio: float, coef: Array, intercept: Array
     ) -> QuasiNewton | SoftmaxDual | WorkingSet:
         seed = int(check_random_state(self.random_state or 0).randint(np.iinfo(np.int32).max))
-        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
+        tiny = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _TINY
+        tol = goal_of(self.tol, problem) if tiny else float(self.tol)
+        common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": tol}
         if method == "working-set":
             from separatrix.solvers.working_set import WorkingSet
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.smooth import Point, SmoothObjective
@@ -30,6 +32,10 @@ _PATIENCE = 3
 _OFTEN = 1.5
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
 _NEAR = 0.03
+#: Most looks along the first step for its best length.
+_LENGTHS = 6
+#: Length of a step after which the Hessian is another one.
+_FAR = 1.5
 #: Features from which products of rows are dear.
 DEAR = 256
 
@@ -41,14 +47,16 @@ class Flat:
         self.mean, self.columns = mean, columns
 
     def gradient(self, point: Point) -> Array:
-        """Return the gradient at a point."""
-        centred = point.gradient - np.outer(point.gradient_intercept, self.mean)
-        return np.concatenate([centred.ravel(), point.gradient_intercept])
+        """Return the gradient at a point; not to be changed."""
+        if point.flat is None:
+            centred = point.gradient - point.gradient_intercept[:, None] * self.mean
+            point.flat = np.concatenate([centred.ravel(), point.gradient_intercept])
+        return point.flat
 
     def split(self, flat: Array) -> tuple[Array, Array]:
-        """Return the parts of weights, one row per column, and of intercepts."""
-        weights = flat[: -self.columns].reshape(self.columns, -1)
-        return weights, flat[-self.columns :]
+        """Return the parts of weights, one row per column, and of intercepts; of one vector or several."""
+        weights = flat[..., : -self.columns]
+        return weights.reshape(*flat.shape[:-1], self.columns, -1), flat[..., -self.columns :]
 
     def step(self, flat: Array) -> tuple[Array, Array]:
         """Return the step in (w, b) that a flat step in (w, b') means."""
@@ -71,6 +79,7 @@ class Descent:
         self.solver, self.objective, self.rows, self.later = solver, objective, rows, later
         self.final = objective is solver.objective
         self.flat, self.exact = solver.flat, solver.method == "newton"
+        self.keeps = self.exact or (rows is objective and objective.columns == 1)
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=solver.memory)
         n, d = objective.view.shape
@@ -87,14 +96,15 @@ class Descent:
         self.lefts: deque[float] = deque(maxlen=_PATIENCE)
         # Whether the last step was Newton's.
         self.fresh = False
-        # The model's inverse times the latest change of the gradient, and the step from here, once known.
-        self.smoothed: Array | None = None
+        # The step from here, once known.
         self.ahead: Array | None = None
+        # Whether a long step has left behind what the model knows.
+        self.far = False
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
-        # Newton's method needs all residuals for the next Hessian.
-        kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.exact else None
+        # Newton's method needs all residuals for the next Hessian; one column's are kept for little.
+        kept = np.empty((self.objective.view.shape[0], self.objective.columns)) if self.keeps else None
         if self.rounding:
             dtype = self.solver.problem.view.dtype
             coef, intercept = (values.astype(dtype).astype(np.float64) for values in (coef, intercept))
@@ -115,7 +125,8 @@ class Descent:
                 self.pairs.clear()
             if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
-                refresh = max(4, int((_OFTEN if self.rises >= _ROUGH else seldom) * iteration))
+                seldom = _OFTEN if self.rises >= _ROUGH else seldom
+                refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
             if self.single and self.final and self._nearly():
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
@@ -135,6 +146,9 @@ class Descent:
             self.rises += self.gains[-1] > self.gains[-2]
             self.point, self.ahead = moved, None
             iteration += 1
+            if self.far:
+                refresh, self.far = iteration, False
+                self.pairs.clear()
             before, measure = measure, self._measure()
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
@@ -163,7 +177,6 @@ class Descent:
         self.model, self.ahead = model, None
         self.model.refresh(self.point)
         self.fresh = self.exact
-        self.smoothed = self._solve(self.pairs[-1][1]) if self.pairs else None
         return True
 
     def _settle(self) -> bool:
@@ -173,7 +186,7 @@ class Descent:
         model = self.solver.exact_curvature(self.objective)
         if model is None:
             return False
-        self.model, self.ahead, self.smoothed, self.fresh = model, None, None, True
+        self.model, self.ahead, self.fresh = model, None, True
         self.pairs.clear()
         self.model.refresh(self.point)
         return True
@@ -206,15 +219,19 @@ class Descent:
         if self.ahead is not None:
             return self.ahead
         q = -self.flat.gradient(self.point)
-        factors = []
+        factors, r = [], q
         for s, y, rho in reversed(self.pairs):
             a = rho * float(s @ q)
             q -= a * y
             factors.append(a)
-        r = self._solve(q)
-        if self.pairs and self.smoothed is not None:
+        if self.pairs:
+            # The model is scaled to what it makes of the latest change of the gradient.
             _, y, rho = self.pairs[-1]
-            r *= 1.0 / (rho * float(y @ self.smoothed))
+            solved = self._solve(np.stack([q, y]))
+            r, smoothed = solved[0], solved[1]
+            r *= 1.0 / (rho * float(y @ smoothed))
+        else:
+            r = self._solve(q)
         for (s, y, rho), a in zip(self.pairs, reversed(factors), strict=True):
             r += (a - rho * float(y @ r)) * s
         self.ahead = r
@@ -226,8 +243,9 @@ class Descent:
             slopes = np.zeros_like(slopes)
         if self.solver.problem.joint:
             # What all classes have in common changes nothing.
-            weights, slopes = weights - weights.mean(axis=0), slopes - slopes.mean()
-        return np.concatenate([weights.ravel(), slopes])
+            weights = weights - weights.mean(axis=-2, keepdims=True)
+            slopes = slopes - slopes.mean(axis=-1, keepdims=True)
+        return np.concatenate([weights.reshape(*flat.shape[:-1], -1), slopes], axis=-1)
 
     def _search(self, direction: Array, control: Control) -> Point | None:
         """Return a point with enough descent (Armijo's rule) along the direction; None if there is none."""
@@ -237,7 +255,9 @@ class Descent:
             return None
         weights, intercepts = self.flat.step(direction)
         noise = (1e-6 if self.single or self.rounding else 1e-13) * abs(here.value)
-        t = 1.0
+        alone = self.objective.columns == 1 and not here.coef.any()
+        t = self._length(slope, weights, intercepts) if alone else 1.0
+        self.far = t > _FAR
         for _ in range(40):
             there = self._at(here.coef + t * weights, here.intercept + t * intercepts)
             descent = there.value - here.value
@@ -254,6 +274,27 @@ class Descent:
                 return None
         return None
 
+    def _length(self, slope: float, weights: Array, intercepts: Array) -> float:
+        """Return about the best length of a step from zero weights, at least 1.
+
+        Where all probabilities are alike the Hessian is largest, and a step that believes it is too short.
+        Along a line the scores tell the objective: looking further costs half a sweep.
+        """
+        objective, dtype = self.objective, self.objective.view.dtype
+        scores = objective.view.scores(weights.astype(dtype), intercepts.astype(dtype))
+        along = SmoothObjective(replace(objective.problem, view=view_of(scores)), 0.0)
+        same, square = np.eye(objective.columns), objective.l2 * float(np.vdot(weights, weights))
+        before, last, t = 0.0, slope, 1.0
+        for _ in range(_LENGTHS):
+            here = float(np.trace(along.at(t * same, self.point.intercept).gradient)) + t * square
+            if abs(here) <= 0.1 * abs(slope) or not np.isfinite(here):
+                break
+            secant = t - here * (t - before) / (here - last)
+            if here > 0:
+                return max(secant, 1.0)
+            before, last, t = t, here, min(max(secant, 1.2 * t), 4.0 * t)
+        return t
+
     def _remember(self, moved: Point) -> None:
         step = moved.coef - self.point.coef
         shift = moved.intercept - self.point.intercept + step @ self.flat.mean
@@ -262,7 +303,6 @@ class Descent:
         product = float(s @ y)
         if product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.pairs.append((s, y, 1.0 / product))
-            self.smoothed = self._solve(y)
 
     def gap(self) -> float:
         """Return the duality gap ``‖∇_W F‖² / 2λ``, as it will be when the intercept is optimal."""

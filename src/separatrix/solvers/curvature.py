@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.special import expit
 
 from separatrix import _hot
@@ -25,11 +25,10 @@ from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
+from separatrix.solvers._factor import Factor
 from separatrix.solvers.covariance import oas_amount
 from separatrix.solvers.smooth import Point, SmoothObjective
 
-#: Smallest eigenvalue, relative to the largest, that a scaled Hessian is given.
-_RIDGE = 1e-11
 #: Entries of all matrices that are formed side by side.
 _MOST_ENTRIES = 1 << 20
 
@@ -55,12 +54,16 @@ class Whole:
         ``Σ s (x − x̄)²``.
     total : float
         ``Σ s``.
+    clear : bool
+        Whether, as far as is known, features depend so little on each other that models of the Hessian may
+        be formed and solved in single precision.
     """
 
     objective: SmoothObjective
     mean: Array
     squares: Array
     total: float
+    clear: bool = True
 
 
 def moments(objective: SmoothObjective) -> Whole:
@@ -113,7 +116,7 @@ class Curvature(ABC):
 
     @abstractmethod
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return the matrix's inverse times a gradient in (w, b')."""
+        """Return the matrix's inverse times gradients in (w, b'), one or several."""
 
 
 class Pairs:
@@ -205,6 +208,13 @@ def _misses(sample: Array, whole: Array) -> bool:
     return bool(np.any((sample < whole / 1.5) | (sample > 1.5 * whole)))
 
 
+def _squares(rows: SmoothObjective) -> Array:
+    """Return the squares of the rows' features, computed once."""
+    if rows.squares is None:
+        rows.squares = moments(rows).squares
+    return rows.squares
+
+
 class FromRows(Curvature):
     """What the models from rows share.
 
@@ -217,16 +227,34 @@ class FromRows(Curvature):
     target : SmoothObjective
         The objective whose Hessian is meant. Where the model's rows have missed much of a rare feature,
         the target's diagonal corrects the model's.
+    rough : bool
+        Whether single precision will do, as it does for what is not exact anyhow; it is twice as fast.
     """
 
-    def __init__(self, whole: Whole, rows: SmoothObjective, target: SmoothObjective) -> None:
+    def __init__(
+        self, whole: Whole, rows: SmoothObjective, target: SmoothObjective, rough: bool = False
+    ) -> None:
         super().__init__(whole)
+        self.whole = whole
         self.rows, self.target = rows, target
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
-        self.partial = rows is not target and _misses(moments(rows).squares, whole.squares)
-        # A sample is not exact anyhow; single precision is twice as fast.
-        self.dtype = np.float64 if rows is whole.objective else rows.view.dtype
+        self.partial = rows is not target and _misses(_squares(rows), whole.squares)
+        self.single = rough and whole.clear and whole.objective.l2 > 0
+        # Nor is a sample exact.
+        exact = rows is whole.objective or rows.view.dtype == np.float64
+        self.dtype = np.float64 if exact and not self.single else np.float32
+
+    def refresh(self, point: Point) -> None:
+        """Form the matrix for these parameters; in double precision, if single turns out to be too coarse."""
+        if not self._refreshed(point):
+            self.whole.clear = self.single = False
+            self.dtype = np.float64
+            self._refreshed(point)
+
+    @abstractmethod
+    def _refreshed(self, point: Point) -> bool:
+        """Form the matrix for these parameters; return whether its precision was enough."""
 
     def _each(self, point: Point) -> tuple[Array, Array]:
         """Return the probabilities of the rows, and ``s p (1 − p)``."""
@@ -265,8 +293,7 @@ class FromRows(Curvature):
 class Coupled(FromRows):
     """The whole Hessian, with the coupling of the columns that are learnt together."""
 
-    def refresh(self, point: Point) -> None:
-        """Form the matrix for these parameters."""
+    def _refreshed(self, point: Point) -> bool:
         p, _ = self._each(point)
         P, d = self.objective.columns, self.objective.features
         weights = Pairs(p, self.share)
@@ -283,13 +310,14 @@ class Coupled(FromRows):
             flat[np.arange(size), np.arange(size)] += missing
         for k in range(P):
             H[k, np.arange(d), k, np.arange(d)] += self.objective.l2
-        self.factor = _factor(flat)
+        self.factor = Factor(flat, self.single)
+        return self.factor.single or not self.single
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return the matrix's inverse times a gradient in (w, b')."""
-        right = np.column_stack([gradient, slopes])
-        out = _solve(self.factor, right.ravel()).reshape(right.shape)
-        return out[:, :-1], out[:, -1]
+        """Return the matrix's inverse times gradients in (w, b')."""
+        right = np.concatenate([gradient, slopes[..., None]], axis=-1)
+        out = self.factor.solve(right.reshape(-1, right.shape[-2] * right.shape[-1]).T).T.reshape(right.shape)
+        return out[..., :-1], out[..., -1]
 
 
 def _shrink(gram: Array, n: int) -> None:
@@ -310,8 +338,7 @@ class Shared(FromRows):
     ``G = Σ v (x − x̄)(x − x̄)ᵀ`` with the columns' mean curvature as weights.
     """
 
-    def refresh(self, point: Point) -> None:
-        """Form the matrices for these parameters."""
+    def _refreshed(self, point: Point) -> bool:
         p, each = self._each(point)
         mean = each.mean(axis=1)
         total = max(float(mean.sum()), 1e-300)
@@ -333,11 +360,13 @@ class Shared(FromRows):
             gram *= factors[:, None] * factors[None, :]
             gram[every, every] += missing / float(np.diag(bend).mean())
         gram[every, every] += self.objective.l2 / float(np.diag(bend).mean())
-        self.factor = _factor(gram)
+        self.factor = Factor(gram, self.single)
+        return self.factor.single or not self.single
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return the matrix's inverse times a gradient in (w, b')."""
-        return self.inverse @ _solve(self.factor, gradient.T).T, self.inverse @ slopes
+        """Return the matrix's inverse times gradients in (w, b')."""
+        out = self.factor.solve(gradient.reshape(-1, gradient.shape[-1]).T).T.reshape(gradient.shape)
+        return self.inverse @ out, slopes @ self.inverse
 
 
 class Blocks(FromRows):
@@ -348,13 +377,17 @@ class Blocks(FromRows):
     """
 
     def __init__(
-        self, whole: Whole, rows: SmoothObjective, target: SmoothObjective, share: float = 1.0
+        self,
+        whole: Whole,
+        rows: SmoothObjective,
+        target: SmoothObjective,
+        rough: bool = False,
+        share: float = 1.0,
     ) -> None:
-        super().__init__(whole, rows, target)
+        super().__init__(whole, rows, target, rough)
         self.heavy = share
 
-    def refresh(self, point: Point) -> None:
-        """Form the matrices for these parameters."""
+    def _refreshed(self, point: Point) -> bool:
         _, each = self._each(point)
         d = self.objective.features
         chosen = [self._heaviest(np.ascontiguousarray(v)) for v in each.T]
@@ -370,7 +403,10 @@ class Blocks(FromRows):
                 block *= corrections[0][k][:, None] * corrections[0][k][None, :]
                 block[np.arange(d + 1), np.arange(d + 1)] += corrections[1][k]
             block[np.arange(d), np.arange(d)] += self.objective.l2
-            self.factors.append(_factor(block))
+            self.factors.append(Factor(block, self.single))
+            if self.single and not self.factors[-1].single:
+                return False
+        return True
 
     def _heaviest(self, weights: Array) -> tuple[Array, DataView]:
         view = self.rows.view
@@ -387,32 +423,12 @@ class Blocks(FromRows):
         return kept * (total / max(float(kept.sum()), 1e-300)), view_of(view.take(chosen))
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return the matrices' inverses times a gradient in (w, b')."""
-        right = np.column_stack([gradient, slopes])
-        out = np.stack([_solve(f, r) for f, r in zip(self.factors, right, strict=True)])
-        return out[:, :-1], out[:, -1]
-
-
-def _factor(H: Array) -> tuple[Any, Array]:
-    """Return a Cholesky factor of the matrix scaled to unit diagonal, and the scales."""
-    diagonal = np.diag(H).copy()
-    # A feature that never varies, without a penalty: no step in its direction.
-    scale = np.zeros_like(diagonal)
-    np.divide(1.0, np.sqrt(np.abs(diagonal)), out=scale, where=diagonal > 1e-290)
-    scaled = H * scale[:, None] * scale[None, :]
-    ridge = _RIDGE
-    while True:
-        np.fill_diagonal(scaled, 1.0 + ridge)
-        try:
-            return linalg.cho_factor(scaled, lower=True, check_finite=False), scale
-        except linalg.LinAlgError:
-            ridge *= 100.0
-
-
-def _solve(factor: tuple[Any, Array], right: Array) -> Array:
-    cholesky, scale = factor
-    shaped = scale if right.ndim == 1 else scale[:, None]
-    return np.asarray(shaped * linalg.cho_solve(cholesky, shaped * right, check_finite=False))
+        """Return the matrices' inverses times gradients in (w, b')."""
+        right = np.concatenate([gradient, slopes[..., None]], axis=-1)
+        for k, factor in enumerate(self.factors):
+            own = right[..., k, :]
+            own[...] = factor.solve(np.atleast_2d(own).T).T.reshape(own.shape)
+        return right[..., :-1], right[..., -1]
 
 
 class Diagonal(Curvature):

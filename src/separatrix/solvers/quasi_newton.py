@@ -54,6 +54,10 @@ _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
 _ROUGHLY = 1e-5
 #: Rows for each feature that suffice for blocks of columns that are coupled.
 _ENOUGH = 128
+#: Features whose products in single precision cost as much as a sweep of one column, and sweeps that are few.
+_COLUMN, _CHEAP = 27.0, 5.0
+#: Share of the rows from which on a model is formed from all of them, without a copy.
+_MOSTLY = 0.25
 #: Entries times columns from which on Newton's method begins on a sample of the rows.
 _LARGE = 1 << 18
 #: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
@@ -229,7 +233,7 @@ class QuasiNewton:
         """Return the rows for models of the Hessian."""
         n, d = self.objective.view.shape
         count = max(16 * d, 4000)
-        if self.method != "blocks" or count >= n / 2:
+        if self.method != "blocks" or count >= _MOSTLY * n:
             return self.objective
         return self._sample(count)
 
@@ -259,26 +263,33 @@ class QuasiNewton:
             return Diagonal(self.whole)
         if self.method == "newton":
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
+        if P == 1 and not rows.view.sparse:
+            # Steps of one column do without its Gram matrix until they have cost, or seem to cost, as much:
+            # where features hardly depend on each other they get there first.
+            dear = rows.view.shape[0] * d / (_COLUMN * target.view.shape[0])
+            if dear <= _CHEAP or max(iteration, left) >= dear:
+                return Blocks(self.whole, rows, target, rough=True, share=1.0 if d < DEAR else 0.97)
+            return Diagonal(self.whole) if iteration == 0 else None
         if P > 1 and iteration == 0 and not near:
             # All probabilities are alike at zero weights: there this model is exact.
-            return Shared(self.whole, rows, target)
+            return Shared(self.whole, rows, target, rough=True)
         # The work of one Gram matrix, in sweeps.
         gram = rows.view.shape[0] * d / (4.0 * target.view.shape[0] * P)
         worth = max(_WORTH, 3.0 * iteration)
         if coupled and P * d <= _EXACT and gram * P * (P + 1) / 2 <= worth and near:
-            return Coupled(self.whole, rows, target)
+            return Coupled(self.whole, rows, target, rough=True)
         if d < DEAR:
             if gram * P > worth:
-                return Shared(self.whole, rows, target)
+                return Shared(self.whole, rows, target, rough=True)
             # What blocks of coupled columns leave out counts more than the errors of so many rows.
             chosen = rows.thinned(_ENOUGH * d) if coupled and rows is not target else rows
-            return Blocks(self.whole, chosen, target)
+            return Blocks(self.whole, chosen, target, rough=True)
         # Where products are dear, choosing the rows that matter pays, and waiting until it is clear that
         # many iterations are left; another shared matrix would not make them fewer.
         cost = gram * P * _CHOSEN
         if cost <= worth and (iteration == 0 or cost <= 0.5 * left):
-            return Blocks(self.whole, rows, target, share=0.97)
-        return Shared(self.whole, rows, target) if iteration == 0 else None
+            return Blocks(self.whole, rows, target, rough=True, share=0.97)
+        return Shared(self.whole, rows, target, rough=True) if iteration == 0 else None
 
     def exact_cost(self) -> float:
         """Return about how many sweeps the whole Hessian of all rows takes."""

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from separatrix.certificate import Separation
     from separatrix.solvers.separation import Watch
 
-#: Multiply-adds of the Hessians up to which compiled steps are quicker than products of whole matrices.
-_SMALL = 1 << 21
+#: Multiply-adds of the Hessians, and entries times columns, up to which compiled steps are quicker than
+#: products of whole matrices.
+_SMALL, _FEW = 1 << 23, 1 << 19
 #: Most parameters that are learnt together.
 _MOST = 160
 #: Steps without progress after which rounding is blamed.
@@ -55,7 +56,9 @@ def is_small(problem: Problem) -> bool:
     n, d = problem.view.shape
     P = problem.columns
     together, systems = (P * (d + 1), 1) if problem.joint else (d + 1, P)
-    return not problem.view.sparse and together <= _MOST and systems * n * together**2 / 2 <= _SMALL
+    work = systems * n * together
+    few = together <= _MOST and work * together / 2 <= _SMALL and work <= _FEW
+    return few and not problem.view.sparse
 
 
 class GoesOn(Protocol):
@@ -187,15 +190,15 @@ class SmallLogit:
             stuck = False
             for k, state in enumerate(self.states):
                 if number == 0 or self._distance(*found[k]) > self.tol:
-                    moved = state.step()
+                    moved = state.step(True)
                     found[k] = primal, gap, _ = state.measure()
                     # Near the end rounding hides the objective's fall, not the gap's.
                     progress = primal < least[k][0] - 1e-13 * abs(primal) or gap < 0.9 * least[k][1]
                     idle[k] = 0 if progress else idle[k] + 1
                     least[k] = min(primal, least[k][0]), min(gap, least[k][1])
                     done = self._distance(*found[k]) <= self.tol
-                    if done and self.l1 == 0 and state.step():
-                        # Newton's last step squares the distance: the parameters get all digits for little.
+                    if done and self.l1 == 0 and state.step(False):
+                        # So near, the last Hessian is as good as a new one: more digits for little.
                         found[k] = state.measure()
                     stuck |= not done and (not moved or idle[k] >= _PATIENCE)
             number += 1

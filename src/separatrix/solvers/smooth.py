@@ -37,6 +37,8 @@ class Point:
         Gradient of the objective.
     residuals : ndarray of shape (n, columns) or None
         ``∂ℓ_i/∂score``, where they were kept.
+    flat : ndarray or None
+        The gradient in centred features, once it was asked for.
     """
 
     coef: Array
@@ -46,6 +48,7 @@ class Point:
     gradient: Array
     gradient_intercept: Array
     residuals: Array | None = None
+    flat: Array | None = None
 
 
 class SmoothObjective:
@@ -66,6 +69,8 @@ class SmoothObjective:
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
         self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        #: ``Σ s (x − x̄)²`` of each feature, once somebody has asked for it.
+        self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
     def sample(self, rows: Array) -> SmoothObjective:
