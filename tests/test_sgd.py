@@ -23,6 +23,7 @@ from separatrix.data.memory import view_of
 from separatrix.losses import get_loss
 from separatrix.problem import Penalty, Problem
 from separatrix.solvers import _duality
+from separatrix.solvers._loop import Control
 from separatrix.solvers.sgd import RATES, SGD_LOSSES, SgdSolver, StepRule
 
 X, Y = load_iris(return_X_y=True)
@@ -100,7 +101,7 @@ def test_every_step_is_that_of_the_slow_loop(name, rate, penalty):
         solver = SgdSolver(
             problem, np.zeros((1, 4)), np.zeros(1), rule=rule, shuffle=False, average_from=average
         )
-        steps = solver.steps(Forever())
+        steps = solver.steps(Control(None))
         for _ in range(2):
             next(steps)
         w, b = slow_sgd(
@@ -121,13 +122,6 @@ def test_every_step_is_that_of_the_slow_loop(name, rate, penalty):
         assert_allclose(intercept[0], b, rtol=1e-8, atol=1e-10 * size)
 
 
-class Forever:
-    """The loop's control that never stops."""
-
-    def expired(self):
-        return False
-
-
 @pytest.mark.parametrize("name", SGD_LOSSES)
 def test_compiled_losses_are_those_of_the_table(name):
     """One sample, weights 0, a first score of b: the first step and loss tell slope and value."""
@@ -143,7 +137,7 @@ def test_compiled_losses_are_those_of_the_table(name):
         solver = SgdSolver(
             problem, np.zeros((1, 1)), np.full(1, b), rule=StepRule("constant", 1.0), shuffle=False
         )
-        record = next(solver.steps(Forever())).record
+        record = next(solver.steps(Control(None))).record
         argument = b if loss.of == "margin" else b - 1.0
         assert record["objective"] == pytest.approx(float(loss.value(argument)), rel=1e-12, abs=1e-300)
         assert -solver.coef[0, 0] == pytest.approx(float(loss.slope(argument)), rel=1e-14, abs=1e-300)

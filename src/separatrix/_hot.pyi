@@ -112,6 +112,48 @@ class JudgeFloat64(_Judge): ...
 class SgdFloat32(_Sgd): ...
 class SgdFloat64(_Sgd): ...
 
+# Several passes in one call: the budget of the visits is the most of them, the answer how many were made. A
+# row of records for each: seconds, mistakes, margin errors, criterion, square of the norm, errors of its start
+# (or -1), whether nothing moved; of gradient descent: seconds, then losses, squared norms and sums of sizes of
+# all columns, and the square of the norm.
+class _PerceptronPasses(_State):
+    def __init__(
+        self,
+        *,
+        learner: _Perceptron,
+        order: NDArray[Any],
+        random: NDArray[Any] | None,
+        seconds: float,
+        wanted: NDArray[Any],
+        begun: bool,
+        weights: NDArray[Any],
+        frozen: NDArray[Any],
+        pocket: NDArray[Any],
+        frozen_intercepts: NDArray[Any],
+        pocket_intercepts: NDArray[Any],
+        errors: NDArray[Any],
+        pocket_errors: NDArray[Any],
+        records: NDArray[Any],
+    ) -> None: ...
+
+class _SgdPasses(_State):
+    def __init__(
+        self,
+        *,
+        learner: _Sgd,
+        order: NDArray[Any],
+        random: NDArray[Any] | None,
+        seconds: float,
+        weights: NDArray[Any],
+        drift: NDArray[Any] | None,
+        records: NDArray[Any],
+    ) -> None: ...
+
+class PerceptronPassesFloat32(_PerceptronPasses): ...
+class PerceptronPassesFloat64(_PerceptronPasses): ...
+class SgdPassesFloat32(_SgdPasses): ...
+class SgdPassesFloat64(_SgdPasses): ...
+
 def sweep_dense(
     X: NDArray[Any],
     single: bool,

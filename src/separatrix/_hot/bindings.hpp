@@ -25,6 +25,7 @@ void bind_neighbors(nanobind::module_& m);
 void bind_crammer_singer(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);
 void bind_small_logit(nanobind::module_& m);
+void bind_small_passes(nanobind::module_& m);
 void bind_small_smo(nanobind::module_& m);
 void bind_smo(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);

@@ -147,6 +147,7 @@ NB_MODULE(_hot, m) {
     bind_machine_sums(m);
     bind_neighbors(m);
     bind_small_logit(m);
+    bind_small_passes(m);
     bind_small_smo(m);
     bind_smo(m);
     bind_strings(m);

@@ -30,11 +30,18 @@ class Step:
         What the stop rule watches: a relative gap, or a criterion that should fall.
     finished : str or None
         The status if the solver knows that nothing can change any more.
+    seconds : float or None
+        When it ended, since the start; None: just now.
+    followed : bool
+        Whether the next iteration has been made already, at one go with this one (see ``Control.ahead``), so
+        that the loop cannot stop here.
     """
 
     record: dict[str, Any]
     measure: float
     finished: str | None = None
+    seconds: float | None = None
+    followed: bool = False
 
     def __post_init__(self) -> None:
         # The solver may fill in later what it learns about this iteration only in the next one.
@@ -55,6 +62,8 @@ class Control:
         self.started = time.perf_counter()
         self.deadline = None if max_time is None else self.started + max_time
         self.interrupted = False
+        #: How many iterations may be made at one go: within them, the loop would not stop by its rule.
+        self.ahead: Callable[[], float] = lambda: 1
 
     def seconds(self) -> float:
         """Return the time since the start."""
@@ -182,6 +191,10 @@ class NoImprovement:
         self.best = min(self.best, measure)
         return self.waited >= self.patience
 
+    def ahead(self) -> float:
+        """Return how many iterations it takes at least until it stops."""
+        return float("inf") if self.tol is None else self.patience - self.waited
+
 
 @dataclass
 class Outcome:
@@ -236,11 +249,13 @@ def run(
     control = Control(max_time)
     outcome = Outcome("max_iter", 0, 0.0)
     printed = -float("inf")
+    if observer is None and isinstance(rule, NoImprovement):
+        control.ahead = lambda: min(max_iter - outcome.iterations, rule.ahead())
     with _Interruptible(control):
         try:
             for step in solver.steps(control) if max_iter > 0 else ():
                 outcome.iterations += 1
-                seconds = control.seconds()
+                seconds = control.seconds() if step.seconds is None else step.seconds
                 step.record.update(iteration=outcome.iterations, seconds=seconds)
                 outcome.history.append(step.record)
                 stop = observer(outcome.iterations) if observer is not None else False
@@ -270,6 +285,8 @@ def _status(step: Step, rule: StopRule, control: Control, stop: bool) -> str | N
         return step.finished
     if rule(step.measure):
         return "converged"
+    if step.followed:
+        return None
     return "interrupted" if stop else control.reason()
 
 

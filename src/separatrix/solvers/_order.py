@@ -51,6 +51,8 @@ class Visits:
         Weight of each sample, merged into the sample that is visited; None means one for each.
     total : float
         Sum of the weights.
+    state : int
+        Where the next random order starts.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Visits:
         targets: Array | None = None,
     ) -> None:
         n = view.shape[0]
-        self.shuffle, self._state = shuffle, seed
+        self.shuffle, self.state = shuffle, seed
         self.weights = weights
         self.total = float(n if weights is None else weights.sum())
         present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
@@ -80,6 +82,11 @@ class Visits:
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
             self._streams = STREAMS if isinstance(view, DenseView) else 1
 
+    @property
+    def permutes_all(self) -> bool:
+        """Whether a pass permutes all visits of the pass before (or none), and nothing is left to decide."""
+        return self._undecided is None and self._samples is None
+
     def next_pass(self) -> None:
         """Draw the order of the next pass, if it is to be random."""
         if not self.shuffle:
@@ -90,10 +97,10 @@ class Visits:
                 self._samples = self.order.copy()
             self._undecided = None
         if self._samples is None:
-            self._state = _hot.shuffle(self.order, self._state)
+            self.state = _hot.shuffle(self.order, self.state)
         else:
-            self._state = _hot.shuffle_blocks(
-                self._samples, self.order, self._block, self._streams, self._state
+            self.state = _hot.shuffle_blocks(
+                self._samples, self.order, self._block, self._streams, self.state
             )
 
     def _order_by_content(self, view: DataView, classes: Array, merge: bool) -> None:

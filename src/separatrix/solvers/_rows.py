@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.view import Array
+from separatrix.solvers._loop import Control
+from separatrix.solvers._order import Visits
 
 #: What is read between two looks at the clock: it fits the caches and takes a few milliseconds.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_WORK = 64 << 20
+#: Passes of small data are made several at a time, for so many seconds, before Python looks at them.
+_SECONDS = 0.005
+_MOST_PASSES = 64
 
 
 def in_memory(view: Any, who: str) -> DenseView | CsrView:
@@ -46,6 +52,53 @@ def chunks(view: DenseView | CsrView, order: Array, chunk: int) -> Iterator[tupl
             yield view.array, begin, end, -1
         else:
             yield view.take(order[begin:end]), begin, end, begin
+
+
+def at_one_go(view: DenseView | CsrView, visits: Visits, columns: int) -> bool:
+    """Return whether the data are so small that passes are made several at a time."""
+    most = chunk_rows(view, columns)
+    few = visits.order.shape[0] <= most and visits.total <= most
+    return few and view.rows_in_place and visits.permutes_all
+
+
+class SmallPasses:
+    """Passes over small data, several in one call; ``states`` are the compiled loops for both precisions.
+
+    Parameters
+    ----------
+    view, visits
+        The data, and their order, which the passes permute.
+    states : tuple of type
+        The compiled passes for float32 and float64.
+    record : int
+        Numbers reported of each pass; the first one are the seconds since the start of the call.
+    given : dict
+        What the compiled passes need besides.
+    """
+
+    def __init__(
+        self, view: DenseView | CsrView, visits: Visits, states: tuple[Any, Any], record: int, **given: Any
+    ) -> None:
+        self.view, self.order = view, visits.order
+        self.records = np.zeros((_MOST_PASSES, record))
+        # The arrays must live as long as the compiled passes that point into them.
+        self._held = given, np.array([visits.state], dtype=np.uint64) if visits.shuffle else None
+        self._passes = states[view.dtype == np.float64](
+            order=self.order, random=self._held[1], seconds=_SECONDS, records=self.records, **given
+        )
+
+    def run(
+        self, control: Control, ahead: float, judge: Any = None
+    ) -> Iterator[tuple[list[float], float, bool]]:
+        """Make at most ``ahead`` passes; yield the report of each, when it ended, whether others follow."""
+        began = control.seconds()
+        most = int(max(1, min(ahead, control.ahead(), _MOST_PASSES)))
+        if control.deadline is not None and control.deadline - control.started - began < 2 * _SECONDS:
+            most = 1
+        n = self.order.shape[0]
+        made = run_rows(self._passes, self.view.array, self.order, 0, n, most, -1, judge)
+        for number, record in enumerate(self.records[:made].tolist(), start=1):
+            yield record, began + record[0], number < made
 
 
 def run_rows(

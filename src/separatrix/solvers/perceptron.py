@@ -13,6 +13,7 @@ stand beside those that learn, feature by feature, so that it costs no look-ups 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +28,15 @@ from separatrix.solvers._judge import Judgement, certify, judge_linear, proves_s
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
-from separatrix.solvers._rows import chunk_rows, chunks, in_memory, row_bytes, run_rows
+from separatrix.solvers._rows import (
+    SmallPasses,
+    at_one_go,
+    chunk_rows,
+    chunks,
+    in_memory,
+    row_bytes,
+    run_rows,
+)
 
 #: Data above this size are judged in a thread of their own.
 _THREAD_BYTES = 8 << 20
@@ -43,6 +52,17 @@ def _square(weights: Array) -> Any:
     """Return ``‖W‖²`` in double; not by BLAS, whose threads cost more than a pass when cores are busy."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.einsum("kj,kj->", weights, weights, dtype=np.float64)
+
+
+def _record(mistakes: float, margin_errors: float, criterion: float, square: float) -> dict[str, Any]:
+    """Return what is reported of a pass; the errors of its end are filled in when they have been counted."""
+    return {
+        "mistakes": int(mistakes),
+        "margin_errors": int(margin_errors),
+        "criterion": criterion,
+        "norm": math.sqrt(square),
+        "training_errors": None,
+    }
 
 
 class PerceptronSolver:
@@ -174,6 +194,32 @@ class PerceptronSolver:
             margin=self.margin,
         )
 
+    def _small_passes(self) -> SmallPasses | None:
+        """Return passes that are made several at a time; None where the data are large, or each is judged."""
+        if self.problem.penalty or self.validate is not None:
+            return None
+        if not at_one_go(self.view, self.visits, self.problem.columns):
+            return None
+        given: dict[str, Any] = {"pocket": self.coef, "frozen": self.coef}
+        given |= dict.fromkeys(("frozen_intercepts", "pocket_intercepts"), self.intercept)
+        given |= dict.fromkeys(("errors", "pocket_errors"), self.clock)
+        if self.judging:
+            given["frozen"] = self._by_column(self._frozen["weights"])
+            given["frozen_intercepts"], given["errors"] = self._frozen["intercepts"], self._frozen["errors"]
+            given["pocket"], given["pocket_intercepts"] = self.pocket.coef, self.pocket.intercept
+            given["pocket_errors"] = self.pocket.errors
+        return SmallPasses(
+            self.view,
+            self.visits,
+            (_hot.PerceptronPassesFloat32, _hot.PerceptronPassesFloat64),
+            7,
+            learner=self._learner,
+            wanted=self._wanted,
+            begun=self.judge_start,
+            weights=self.coef,
+            **given,
+        )
+
     def _by_column(self, weights: Any) -> Array:
         """Return the weights as (columns, features), whatever their layout."""
         return np.asarray(weights.T if self.sparse else weights)
@@ -186,6 +232,10 @@ class PerceptronSolver:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
+        small = self._small_passes()
+        if small is not None:
+            yield from self._small_steps(small, control)
+            return
         tally, updates = self._arrays["tally"], self._arrays["updates"]
         before: dict[str, Any] = {}
         while True:
@@ -201,23 +251,12 @@ class PerceptronSolver:
             self._within_pass = False
             self._pay_penalty()
             square = _square(self.coef) + _square(self.intercept[None])
-            norm = float(np.sqrt(square))
-            # Products of such weights would overflow in the precision of the data.
-            if not square <= np.finfo(self.coef.dtype).max:
-                raise ValueError(
-                    "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
-                    "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
-                )
+            self._check_size(square)
             if judged:
                 before["training_errors"] = self._fill_pocket()
-            record: dict[str, Any] = {
-                "mistakes": int(tally[0]),
-                "margin_errors": int(tally[1]),
-                "criterion": float(tally[2]),
-                "norm": norm,
-                "training_errors": None,
-            }
-            measure = float(tally[2]) / self.visits.total + self.problem.penalty.value(self.coef)
+            mistakes, margin_errors, criterion = tally.tolist()
+            record = _record(mistakes, margin_errors, criterion, square)
+            measure = criterion / self.visits.total + self.problem.penalty.value(self.coef)
             if self.validate is not None:
                 record["validation_score"] = self.validate(self.coef, self.intercept)
                 measure = -record["validation_score"]
@@ -233,6 +272,34 @@ class PerceptronSolver:
             step = Step(record, measure, finished)
             before = step.record
             yield step
+
+    def _small_steps(self, small: SmallPasses, control: Control) -> Iterator[Step]:
+        """Yield a step after each pass; passes are made several at a time."""
+        judge = self._judge if self.judging else None
+        largest, total = float(np.finfo(self.view.dtype).max), self.visits.total
+        before: dict[str, Any] = {}
+        while True:
+            for numbers, seconds, followed in small.run(control, float("inf"), judge):
+                _, mistakes, margin_errors, criterion, square, errors, still = numbers
+                if not square <= largest:
+                    self._check_size(square)
+                if errors >= 0:
+                    before["training_errors"] = errors
+                record = _record(mistakes, margin_errors, criterion, square)
+                finished = None
+                if still:
+                    record["training_errors"], finished = (0.0 if mistakes == 0 else None), "converged"
+                step = Step(record, criterion / total, finished, seconds, followed)
+                before = step.record
+                yield step
+
+    def _check_size(self, square: float) -> None:
+        # Products of such weights would overflow in the precision of the data.
+        if not square <= np.finfo(self.view.dtype).max:
+            raise ValueError(
+                "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
+                "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
+            )
 
     def _visit(self, control: Control, judged: bool) -> bool:
         """Present every sample once; return False if the loop wants to stop within the pass.

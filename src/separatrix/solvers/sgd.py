@@ -26,7 +26,7 @@ from separatrix.problem import Problem, Result
 from separatrix.solvers._duality import certify, measure
 from separatrix.solvers._loop import Control, NoImprovement, Outcome, Step
 from separatrix.solvers._order import Visits
-from separatrix.solvers._rows import chunk_rows, chunks, in_memory, run_rows
+from separatrix.solvers._rows import SmallPasses, at_one_go, chunk_rows, chunks, in_memory, run_rows
 
 #: The losses that the compiled pass knows, in the order of LOSS_FUNCTIONS in _hot/sgd_losses.hpp.
 SGD_LOSSES = (
@@ -55,6 +55,9 @@ RATES = {
 SPARSE_INTERCEPT_DECAY = 0.01
 #: The adaptive rule does not divide a step below this any more.
 _SMALLEST_ETA = 1e-6
+
+#: What a pass reports: losses, ‖w‖² and ‖w‖₁ of each column, norm of all, its end, whether others follow.
+_Pass = tuple[list[float], list[float], list[float], float, float | None, bool]
 
 
 @dataclass(frozen=True)
@@ -231,18 +234,10 @@ class SgdSolver:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
-        n, epoch, penalty = max(1, self.visits.order.shape[0]), 0, self.problem.penalty
-        while True:
-            self._losses.fill(0.0)
-            self.visits.next_pass()
-            finished = self._visit(control)
-            epoch += 1
-            squares, norm = self._settle(epoch)
-            if not finished:
-                return
+        n, penalty = max(1, self.visits.order.shape[0]), self.problem.penalty
+        for losses, squares, sizes, norm, seconds, followed in self._passes(control):
             # Few numbers per pass: lists are quicker than arrays, and small data need many passes.
-            sizes = np.abs(self.coef).sum(axis=1, dtype=np.float64).tolist() if penalty.l1 > 0 else squares
-            for k, (loss, square, size) in enumerate(zip(self._losses.tolist(), squares, sizes, strict=True)):
+            for k, (loss, square, size) in enumerate(zip(losses, squares, sizes, strict=True)):
                 if self._learning[k]:
                     self.objectives[k] = loss / n + 0.5 * penalty.l2 * square + penalty.l1 * size
             record = {"objective": sum(self.objectives), "norm": norm, "learning": sum(self._learning)}
@@ -252,7 +247,52 @@ class SgdSolver:
                 measures = (-scores).tolist()
                 record["validation_score"] = float(scores.mean())
             self._stop_columns(measures)
-            yield Step(record, record["objective"], None if any(self._learning) else "converged")
+            finished = None if any(self._learning) else "converged"
+            yield Step(record, record["objective"], finished, seconds, followed)
+
+    def _passes(self, control: Control) -> Iterator[_Pass]:
+        """Yield what each pass met."""
+        small, epoch = self._small_passes(), 0
+        while small is None:
+            self._losses.fill(0.0)
+            self.visits.next_pass()
+            finished = self._visit(control)
+            epoch += 1
+            squares, norm = self._settle(epoch)
+            if not finished:
+                return
+            sizes = squares
+            if self.problem.penalty.l1 > 0:
+                sizes = np.abs(self.coef).sum(axis=1, dtype=np.float64).tolist()
+            yield self._losses.tolist(), squares, sizes, norm, None, False
+        K = self.problem.columns
+        while True:
+            # Within these no column stops, or changes its steps.
+            ahead = min((self._rules[k].ahead() for k in range(K) if self._learning[k]), default=1.0)
+            for numbers, seconds, followed in small.run(control, ahead):
+                epoch += 1
+                squares, total = numbers[1 + K : 1 + 2 * K], numbers[-1]
+                if not math.isfinite(total):
+                    self._check_numbers(epoch)
+                if not followed:
+                    self._count_averaged()
+                norm = math.sqrt(total) if total >= 0 else math.nan
+                yield numbers[1 : 1 + K], squares, numbers[1 + 2 * K : 1 + 3 * K], norm, seconds, followed
+
+    def _small_passes(self) -> SmallPasses | None:
+        """Return passes that are made several at a time; None where the data are large, or each is judged."""
+        K = self.problem.columns
+        if self.validate is not None or not at_one_go(self.view, self.visits, K):
+            return None
+        return SmallPasses(
+            self.view,
+            self.visits,
+            (_hot.SgdPassesFloat32, _hot.SgdPassesFloat64),
+            2 + 3 * K,
+            learner=self._learner,
+            weights=self.coef,
+            drift=None if self._drift is None else self._by_column(self._drift),
+        )
 
     def _stop_columns(self, measures: list[float]) -> None:
         """Let every column that is not getting better stop, or take shorter steps."""
@@ -285,8 +325,7 @@ class SgdSolver:
         """Multiply the scale into the weights, which must be numbers; return ‖w‖² of each and the norm."""
         W, drift = self.coef, self._drift
         if drift is not None:
-            self._counts[self.active > 0] += self._averaged(self._counted, self.t)
-            self._counted = self.t
+            self._count_averaged()
             with np.errstate(over="ignore", invalid="ignore"):
                 self._by_column(drift)[...] -= self._area[:, None] * W
             self._area[:] = 0.0
@@ -296,14 +335,24 @@ class SgdSolver:
             self._scale.fill(1.0)
         squares = np.einsum("kj,kj->k", W, W, dtype=np.float64).tolist()
         total = sum(squares) + sum(b * b for b in self.intercepts.tolist())
+        if not math.isfinite(total):
+            self._check_numbers(epoch)
+        return squares, math.sqrt(total) if total >= 0 else math.nan
+
+    def _count_averaged(self) -> None:
+        """Count the visits since the last time for the averages of the columns that learn."""
+        if self.average_from:
+            self._counts[self.active > 0] += self._averaged(self._counted, self.t)
+            self._counted = self.t
+
+    def _check_numbers(self, epoch: int) -> None:
         # Numbers whose squares overflow are numbers nevertheless: look at them one by one.
-        if not math.isfinite(total) and not (np.isfinite(W).all() and np.isfinite(self.intercepts).all()):
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercepts).all()):
             raise ValueError(
                 f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
                 "StandardScaler or MinMaxScaler might help. So may a smaller eta0 (learning rates "
                 "'constant', 'invscaling', 'adaptive') or a larger alpha ('optimal', 'pegasos')."
             )
-        return squares, math.sqrt(total) if total >= 0 else math.nan
 
     def mean(self) -> tuple[Array, Array]:
         """Return the mean weights and intercepts, of shape (columns, features) and (columns,)."""
