@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
@@ -370,14 +371,52 @@ def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False
     return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 
-def refuse_empty_classes(classes: Array, numbers: Array, weights: Array | None) -> None:
-    """Refuse weights that leave a class without any sample."""
+def refuse_empty_classes(
+    classes: Array, numbers: Array, weights: Array | None, given: Any = None
+) -> Array | None:
+    """Refuse weights that leave a class without any sample.
+
+    Parameters
+    ----------
+    classes, numbers : ndarray
+        The classes, and the number of each sample's class.
+    weights : ndarray or None
+        Products of sample and class weights.
+    given : array-like or None
+        The sample weights as they were given. An array of integers counts how often each sample was drawn,
+        as scikit-learn's ``BaggingClassifier`` tells it: a class that was not drawn is no mistake.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_classes,) or None
+        Which classes were drawn, if not all of them were.
+    """
     if weights is None:
-        return
-    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
-    if not np.all(totals > 0):
-        names = ", ".join(_shown(classes[k]) for k in np.flatnonzero(~(totals > 0)))
+        return None
+    drawn: Array = np.bincount(numbers, weights=weights, minlength=len(classes)) > 0
+    if drawn.all():
+        return None
+    names = ", ".join(_shown(label) for label in classes[~drawn])
+    remedy = "give it a positive weight, or leave its samples out"
+    counts = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
+    if not counts or given[~drawn[numbers]].any():
         raise ValueError(
-            f"all samples of class {names} have weight 0, so nothing can be learnt of it: give it a positive "
-            "weight, or leave its samples out."
+            f"all samples of class {names} have weight 0, so nothing can be learnt of it: {remedy}."
         )
+    warnings.warn(
+        f"no sample of class {names} was drawn (all its counts in sample_weight are 0): the model is learnt "
+        f"without it. If that is not meant, {remedy}.",
+        stacklevel=5,
+    )
+    return drawn
+
+
+def drawn_only(drawn: Array, classes: Array, numbers: Array) -> tuple[Array, Array]:
+    """Return the classes that were drawn, and numbers among them; samples of others, of weight 0, get 0."""
+    if np.count_nonzero(drawn) < 2:
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class: give samples of at "
+            "least two classes a positive weight."
+        )
+    places = np.where(drawn, np.cumsum(drawn) - 1, 0)
+    return classes[drawn], places[numbers].astype(np.int32)

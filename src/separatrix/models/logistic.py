@@ -22,6 +22,7 @@ from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
+from separatrix.models._drawn import fit_drawn
 from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, last_solution
@@ -96,7 +97,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "dual-coordinate" for sparse, wide data of several classes, "working-set" (proximal Newton
         on the features that matter) wherever L1 takes part. scikit-learn's names select: "lbfgs",
         "newton-cg": "quasi-newton"; "newton-cholesky": "newton"; "sag", "saga": "auto"; "liblinear":
-        "auto" with a penalised intercept, two classes only. Few dense data are fitted by compiled Newton
+        "auto" with a penalised intercept, two classes only. Few data are fitted by compiled Newton
         steps, unless one of our own names asks for its method.
     max_iter : int
         Most iterations.
@@ -229,7 +230,10 @@ class LogisticRegression(PathOverC, LinearClassifier):
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
-        refuse_empty_classes(classes, numbers, weights)
+        drawn = refuse_empty_classes(classes, numbers, weights, sample_weight)
+        if drawn is not None:
+            fit_drawn(self, X, y, classes, drawn, sample_weight)
+            return self
         coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
         problem = self._problem(X, numbers, coding, weights)
         start = self._start(problem, classes)
@@ -365,7 +369,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         common: dict[str, Any] = {"coef": coef, "intercept": intercept, "tol": goal_of(self.tol, problem)}
         # Each fit loads the one solver that it needs.
         if self.solver not in OWN and method != "dual-coordinate" and self.max_iter > 0:
-            from separatrix.solvers.small_logit import SmallLogit, is_small
+            from separatrix.solvers.small_logit import SmallLogit, densely, is_small
 
             if is_small(problem):
 
@@ -373,7 +377,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
                     return self._large_solver(problem, method, C, ratio, coef, intercept)
 
                 common |= {"l1": ratio / C, "l2": (1.0 - ratio) / C, "unit": C if np.isfinite(C) else 1.0}
-                return SmallLogit(problem, watch=self._watch(problem, C), otherwise=otherwise, **common)
+                few = densely(problem)
+                return SmallLogit(few, watch=self._watch(few, C), otherwise=otherwise, **common)
         return self._large_solver(problem, method, C, ratio, coef, intercept)
 
     def _large_solver(
