@@ -347,14 +347,36 @@ def number_labels(classes: Array, y: Array) -> Array:
 
 
 def sample_weights(
-    X: Any, y: Array, numbers: Array, classes: Array, sample_weight: Any, class_weight: Any
+    X: Any,
+    y: Array,
+    numbers: Array,
+    classes: Array,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    by_weight: bool = False,
 ) -> Array | None:
-    """Return the product of sample and class weights, or None where all are one."""
+    """Return the product of sample and class weights, or None where all are one.
+
+    ``by_weight`` is that of :func:`class_weights`.
+    """
     weights = checked_weights(X, sample_weight)
     if class_weight is not None:
-        per_class = compute_class_weight(class_weight, classes=classes, y=y)
+        per_class = class_weights(y, numbers, classes, weights if by_weight else None, class_weight)
         weights = per_class[numbers] * (1.0 if weights is None else weights)
     return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
+
+
+def class_weights(y: Array, numbers: Array, classes: Array, weights: Array | None, class_weight: Any) -> Array:
+    """Return the weight of each class.
+
+    With ``weights``, "balanced" gives the classes equal totals of them; without, equal numbers of samples:
+    scikit-learn has the one in some models (logistic regression, LinearSVC), the other in others.
+    """
+    if weights is None or not isinstance(class_weight, str):
+        return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
+    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
+    return np.asarray(totals.sum() / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0))
 
 
 def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:

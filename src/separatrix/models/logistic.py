@@ -229,7 +229,9 @@ class LogisticRegression(PathOverC, LinearClassifier):
             check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
-        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        weights = sample_weights(
+            X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
+        )
         drawn = refuse_empty_classes(classes, numbers, weights, sample_weight)
         if drawn is not None:
             fit_drawn(self, X, y, classes, drawn, sample_weight)
@@ -286,6 +288,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 "wins; use l1_ratio only.",
                 stacklevel=4,
             )
+        if self.penalty in ("l1", "l2", None) and 0 < ratio < 1:
+            warnings.warn(
+                f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
+                stacklevel=4,
+            )
         if self.penalty is None:
             if self.C != 1.0:
                 warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
@@ -302,6 +309,16 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
                 "dual."
             )
+        if self.solver == "liblinear" and not np.isfinite(C):
+            raise ValueError(
+                "C=np.inf as well as penalty=None is not supported for the liblinear solver: choose "
+                "solver='auto'."
+            )
+        if self.solver == "liblinear" and 0 < ratio < 1:
+            raise ValueError(
+                "Only 'saga' solver supports elasticnet penalty, got solver=liblinear. Choose solver='auto' or "
+                "'saga'."
+            )
         if self.solver == "liblinear" and n_classes > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): choose "
@@ -309,7 +326,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
         sparse_penalty = ratio > 0 and np.isfinite(C)
         if sparse_penalty:
-            if method in ("newton", "quasi-newton", "dual-coordinate"):
+            if method in ("newton", "quasi-newton", "dual-coordinate") or self.solver == "sag":
                 named = "with dual=True" if self.dual else self.solver
                 raise ValueError(
                     f"Solver {named} supports only 'l2' or None penalties, got l1_ratio={ratio:g}: choose "
