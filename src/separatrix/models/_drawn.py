@@ -29,7 +29,7 @@ def fit_drawn(model: Any, X: Any, y: Array, classes: Array, drawn: Array, counts
         dtype = X.dtype if X.dtype.kind == "f" else np.float64
         model.coef_, model.intercept_ = np.zeros((1, X.shape[1]), dtype), np.zeros(1, dtype)
         model.certificate_ = Certificate(
-            status="converged", message=f"only class {classes[drawn][0]} was drawn: the others are never chosen"
+            status="converged", message=f"only class {classes[drawn][0]} was drawn, and it is always chosen"
         )
         model.history_, model.separation_, model.n_iter_ = [], None, np.zeros(1, dtype=np.int32)
     coef, intercept = model.coef_, model.intercept_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -99,7 +99,7 @@ class LinearSVM(IterativeEstimator):
 
     def _optimise_all(
         self,
-        parts: list[tuple[Callable[[], Problem], tuple[Array, Array]]],
+        parts: Sequence[tuple[Callable[[], Problem], tuple[Array, Array]]],
         X: Any,
         y: Any,
         sample_weight: Any,

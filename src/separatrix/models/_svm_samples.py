@@ -66,9 +66,9 @@ def new_samples(model: Any, kernel: Any, X: Any) -> Any:
         width, fitted = check_array(X, input_name="X", estimator=model).shape[1], model.shape_fit_[0]
         if width != fitted:
             raise ValueError(
-                f"X has {width} features, but {type(model).__name__} is expecting {fitted} features as input: "
-                f"X.shape[1] = {width} should be equal to {fitted}, the number of samples at training time. A "
-                "precomputed matrix has one column for each training sample."
+                f"X has {width} features, but {type(model).__name__} is expecting {fitted} features as "
+                f"input: X.shape[1] = {width} should be equal to {fitted}, the number of samples at training "
+                "time. A precomputed matrix has one column for each training sample."
             )
     if kind == "vectors":
         refuse_texts(model, X, kernel)

@@ -367,7 +367,9 @@ def sample_weights(
     return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 
-def class_weights(y: Array, numbers: Array, classes: Array, weights: Array | None, class_weight: Any) -> Array:
+def class_weights(
+    y: Array, numbers: Array, classes: Array, weights: Array | None, class_weight: Any
+) -> Array:
     """Return the weight of each class.
 
     With ``weights``, "balanced" gives the classes equal totals of them; without, equal numbers of samples:

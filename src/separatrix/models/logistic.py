@@ -316,8 +316,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
         if self.solver == "liblinear" and 0 < ratio < 1:
             raise ValueError(
-                "Only 'saga' solver supports elasticnet penalty, got solver=liblinear. Choose solver='auto' or "
-                "'saga'."
+                "Only 'saga' solver supports elasticnet penalty, got solver=liblinear. Choose solver='auto' "
+                "or 'saga'."
             )
         if self.solver == "liblinear" and n_classes > 2:
             raise ValueError(
