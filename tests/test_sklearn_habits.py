@@ -16,6 +16,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.metrics import DistanceMetric
 from sklearn.utils.estimator_checks import (
     check_classifier_data_not_an_array,
+    check_classifiers_one_label_sample_weights,
     check_estimators_nan_inf,
     check_n_features_in_after_fitting,
     check_sample_weight_equivalence_on_dense_data,
@@ -28,8 +29,10 @@ from separatrix.models.least_squares import LeastSquaresClassifier
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from separatrix.models.one_class import OneClassSVM
 from separatrix.models.ridge import RidgeClassifier
 from separatrix.models.svc import SVC, NuSVC
+from separatrix.models.svr import SVR
 
 X, Y = load_iris(return_X_y=True)
 NOT_DRAWN = "no sample of class .* was drawn"
@@ -154,6 +157,15 @@ def test_few_sparse_data_have_the_model_of_dense_ones(parameters, layout):
     assert_array_equal(penalised.coef_, LogisticRegression(solver="liblinear").fit(A, y == 1).coef_)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("make", [SVC, OneClassSVM, SVR])
+def test_few_sparse_data_have_the_machine_of_dense_ones(make, kernel):
+    """Two flowers of iris are equal: which of them is a support vector must not hang on the layout."""
+    dense, found = make(kernel=kernel).fit(X, Y), make(kernel=kernel).fit(sparse.csr_array(X), Y)
+    assert_array_equal(found.support_, dense.support_)
+    assert_array_equal(found.dual_coef_.toarray(), dense.dual_coef_)
+
+
 # Class weights
 
 
@@ -235,6 +247,10 @@ def test_precomputed_matrices_are_checked_in_scikit_learns_order(model, check):
 
 def test_a_kernel_matrix_may_be_anything_that_is_an_array():
     check_classifier_data_not_an_array("SVC", SVC(kernel="precomputed"))
+    # A matrix that is not symmetric, but what is wrong with the labels is said first.
+    check_classifiers_one_label_sample_weights("SVC", SVC(kernel="precomputed"))
+    with pytest.raises(ValueError, match="not symmetric"):
+        SVC(kernel="precomputed").fit(np.triu(np.ones((150, 150))), Y)
     with pytest.raises(ValueError, match=r"X has 3 features.*150.*number of samples at training time"):
         SVC(kernel="precomputed").fit(X @ X.T, Y).predict(np.ones((2, 3)))
 
