@@ -198,7 +198,9 @@ def _variance(X: Rows, weights: NDArray[Any] | None) -> float:
 
     A row of weight 2 counts as that row twice.
     """
-    if weights is None and not sparse.issparse(X) and X.size <= _BLOCK_NUMBERS:
+    if weights is None and X.shape[0] * X.shape[1] <= _BLOCK_NUMBERS:
+        if sparse.issparse(X):  # the same bits as of dense rows
+            X = X.toarray()
         if not X.size:
             return 0.0
         # numpy.var takes four times as long for few numbers.

@@ -26,8 +26,10 @@ from separatrix.models._validation import (
     _shown,
     check_finite,
     check_samples,
+    drawn_only,
     encode_labels,
     number_labels,
+    refuse_empty_classes,
     refuse_sums,
     sample_weights,
     view_samples,
@@ -107,12 +109,10 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, None)
+        drawn = refuse_empty_classes(classes, numbers, weights, sample_weight)
+        if drawn is not None:
+            classes, numbers = drawn_only(drawn, classes, numbers)
         counts = np.bincount(numbers if weights is None else numbers[weights > 0], minlength=len(classes))
-        if not counts.all():
-            raise ValueError(
-                f"all samples of class {_shown(classes[int(np.argmin(counts))])} have weight 0: give one of "
-                "them a positive weight, or leave the class out of X, y and sample_weight."
-            )
         self._forget()
         self.classes_ = classes
         # Without callbacks no context is opened: it costs more than a small fit.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +18,7 @@ from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._start import goal_of
 from separatrix.problem import Problem, Result
+from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Below, run
 
 #: Features up to which Newton's method forms a Hessian: dense data, sparse data.
@@ -94,27 +95,48 @@ class LinearSVM(IterativeEstimator):
         sample_weight: Any,
         penalty: str = "l2",
     ) -> Result:
-        method = self._method(problem.view, penalty)
-        goal = goal_of(self.tol, problem)
-        with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
-            solver = self._solver(problem, method, goal, start)
-            metadata = {"sample_weight": sample_weight}
-            context, observer = self._observe(
-                self.max_iter, X, y, metadata, partial(self._attributes, solver)
-            )
-            outcome = run(
-                solver,
-                Below(goal),
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                verbose=int(self.verbose),
-                name=type(self).__name__,
-                observer=observer,
-            )
-            result: Result = solver.finish(outcome)
-        result.certificate = self._judged(result, problem.view.dtype == np.float32)
+        return self._optimise_all([(lambda: problem, start)], X, y, sample_weight, penalty)[0]
+
+    def _optimise_all(
+        self,
+        parts: Sequence[tuple[Callable[[], Problem], tuple[Array, Array]]],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        penalty: str,
+    ) -> list[Result]:
+        """Solve problems, each made when its turn comes and from its start, one after the other."""
+        results: list[Result] = []
+        solver: Any = None
+
+        def attributes() -> dict[str, Any]:
+            each = [(r.coef, r.intercept) for r in results] + [(solver.coef, solver.intercept)]
+            each += [start for _, start in parts[len(each) :]]
+            coef, intercept = zip(*each, strict=True)
+            return {"coef_": np.concatenate(coef), "intercept_": np.concatenate(intercept)}
+
+        most, left = self.max_iter * len(parts), self.max_time
+        context, observer = self._observe(most, X, y, {"sample_weight": sample_weight}, attributes)
+        for make, start in parts:
+            problem = make()
+            goal = goal_of(self.tol, problem)
+            with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
+                solver = self._solver(problem, self._method(problem.view, penalty), goal, start)
+                outcome = run(
+                    solver,
+                    Below(goal),
+                    max_iter=self.max_iter,
+                    max_time=left,
+                    verbose=int(self.verbose),
+                    name=type(self).__name__,
+                    observer=observer,
+                )
+                result: Result = solver.finish(outcome)
+            result.certificate = self._judged(result, problem.view.dtype == np.float32)
+            results.append(result)
+            left = None if left is None else max(left - outcome.seconds, 1e-9)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return result
+        return results
 
     def _judged(self, result: Result, single: bool) -> Any:
         """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
@@ -167,9 +189,6 @@ class LinearSVM(IterativeEstimator):
     def _scaling(self) -> float | None:
         return float(self.intercept_scaling) if self.penalize_intercept else None
 
-    def _attributes(self, solver: Any) -> dict[str, Any]:
-        return {"coef_": np.array(solver.coef), "intercept_": np.array(solver.intercept)}
-
     def _warn(self) -> None:
         if self.certificate_.status == "max_iter":
             warnings.warn(
@@ -197,3 +216,24 @@ class LinearSVM(IterativeEstimator):
             f"is not supported when dual={self.dual}, Parameters: penalty='{penalty}', loss='{self.loss}', "
             f"dual={self.dual}. {why}. The pairs that exist: l2 with every loss, l1 with squared_hinge."
         )
+
+
+def joined(results: list[Result], problem: Problem) -> Result:
+    """Return the columns of one problem that were solved one by one, with one certificate for all."""
+    coef, intercept = (np.concatenate([getattr(r, name) for r in results]) for name in ("coef", "intercept"))
+    found = [r.certificate for r in results]
+    worst = max(found, key=lambda c: (c.status != "converged", c.relative_gap or 0.0))
+    primal, dual = sum(float(c.primal or 0.0) for c in found), sum(float(c.dual or 0.0) for c in found)
+    certificate = replace(
+        worst,
+        iterations=max(c.iterations for c in found),
+        seconds=sum(c.seconds for c in found),
+        primal=primal,
+        dual=dual,
+        gap=primal - dual,
+        relative_gap=(primal - dual) / primal if primal > 0 else 0.0,
+        kkt_violation=max(float(c.kkt_violation or 0.0) for c in found),
+        training_errors=judge_linear(problem, coef, intercept, 0.0).mistakes,
+    )
+    history = [{"column": k, **record} for k, r in enumerate(results) for record in r.history]
+    return Result(coef, intercept, certificate, history, certificate.iterations)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import MultiOutputMixin
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
@@ -37,7 +37,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "leaf_size": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 0, None, closed="right"), None],
-        "metric": [StrOptions(set(METRICS)), callable],
+        "metric": [StrOptions(set(METRICS)), callable, HasMethods(["pairwise", "rdist_to_dist"])],
         "metric_params": [dict, None],
         "n_jobs": [Integral, None],
     }
@@ -141,6 +141,8 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
                     f"kd_tree does not support callable metric '{self.metric}'; choose algorithm='auto' "
                     "or 'brute'."
                 )
+        elif not isinstance(self.metric, str):
+            pass  # a DistanceMetric of scikit-learn's own trees
         elif tree and (
             self.metric in _NO_TREE or (self.algorithm == "kd_tree" and self.metric not in _KD_TREE)
         ):
@@ -164,6 +166,11 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             raise ValueError(
                 "algorithm='kd_tree' is not valid for metric='minkowski' with a weight parameter 'w': try "
                 "algorithm='ball_tree' or algorithm='brute' instead."
+            )
+        if sparse.issparse(X) and self.effective_metric_ == "haversine":
+            raise ValueError(
+                "Metric 'haversine' not valid for sparse input. Latitudes and longitudes are seldom 0: pass "
+                "X.toarray()."
             )
         if tree and sparse.issparse(X):
             warnings.warn("cannot use tree with sparse input: using brute force", stacklevel=5)
@@ -219,6 +226,8 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             X = self._fit_X
         else:
             self._check_graph_format(X)
+            if self.metric == "precomputed":  # which is NaN is said before how many columns there should be
+                check_array(X, accept_sparse=True, input_name="X", estimator=self)
             X, _ = check_samples(self, X, reset=False, finite=not self._allows_nan())
             self._refuse_infinity(X)
             if self.metric == "precomputed":

@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from separatrix.data.view import Array
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
-from separatrix.models._validation import encode_labels, number_labels, refuse_empty_classes
+from separatrix.models._validation import drawn_only, encode_labels, number_labels, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding, Members
 from separatrix.solvers._judge import own_and_rival
@@ -109,7 +109,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         else:
             self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
             weights = self.class_weight_[numbers] * (1.0 if given is None else given)
-        self._refuse_missing(classes, numbers, weights)
+        drawn = self._refuse_missing(classes, numbers, weights, sample_weight)
+        if drawn is not None:
+            classes, numbers = drawn_only(drawn, classes, numbers)
+            self.class_weight_ = self.class_weight_[drawn]
         self.classes_, self.multiclass_ = classes, self.multiclass
         self._find_kernel(X, given)
         kept = None if weights is None else weights > 0
@@ -143,16 +146,21 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
     def _joint(self, numbers: Array, weights: Array | None) -> Callable[[KernelMatrix], Solver]:
         """Return what makes the solver of all classes jointly, or refuse."""
 
-    def _refuse_missing(self, classes: Array, numbers: Array, weights: Array | None) -> None:
-        """Refuse weights that leave a class without samples."""
-        if weights is None or len(classes) > 2:
-            refuse_empty_classes(classes, numbers, weights)
-        elif not all(weights[numbers == k].any() for k in range(2)):
+    def _refuse_missing(
+        self, classes: Array, numbers: Array, weights: Array | None, given: Any
+    ) -> Array | None:
+        """Refuse weights that leave a class without samples, but for classes that counts leave out."""
+        if weights is None:
+            return None
+        if len(classes) > 2 and np.unique(numbers[weights > 0]).size > 1:
+            return refuse_empty_classes(classes, numbers, weights, given)
+        if not all(weights[numbers == k].any() for k in range(2)):
             lead = "specified nu is infeasible. " if hasattr(self, "nu") else ""
             raise ValueError(
                 f"{lead}Invalid input - all samples with positive weights belong to the same class: give "
-                "samples of both classes a positive weight."
+                "samples of at least two classes a positive weight."
             )
+        return None
 
     @property
     def _coding(self) -> Coding:

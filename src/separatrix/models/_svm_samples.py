@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
 
 from separatrix.data.memory import view_of
 from separatrix.data.texts import TextView, holds_texts
 from separatrix.data.view import Array
-from separatrix.kernels import Kernel, check_symmetric
+from separatrix.kernels import Kernel
 from separatrix.models._validation import check_samples, check_texts, refuse_texts
 
 
@@ -49,7 +49,6 @@ def fit_samples(model: Any, kernel: Any, X: Any, y: Any) -> tuple[Any, Any, Any]
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
                 "for fit pass the kernel values of all pairs of training samples."
             )
-        check_symmetric(X if X.dtype.kind == "f" else X.astype(np.float64))
     return X, view_of(X), y
 
 
@@ -62,11 +61,14 @@ def new_samples(model: Any, kernel: Any, X: Any) -> Any:
         return _items(X)
     if kind == "matrix" and sparse.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported: pass K.toarray().")
-    if kind == "matrix" and np.ndim(X) == 2 and np.shape(X)[1] != model.shape_fit_[0]:
-        raise ValueError(
-            f"X.shape[1] = {np.shape(X)[1]} should be equal to {model.shape_fit_[0]}, the number of samples "
-            "at training time: a precomputed matrix has one column for each training sample."
-        )
+    if kind == "matrix":
+        width, fitted = check_array(X, input_name="X", estimator=model).shape[1], model.shape_fit_[0]
+        if width != fitted:
+            raise ValueError(
+                f"X has {width} features, but {type(model).__name__} is expecting {fitted} features as "
+                f"input: X.shape[1] = {width} should be equal to {fitted}, the number of samples at training "
+                "time. A precomputed matrix has one column for each training sample."
+            )
     if kind == "vectors":
         refuse_texts(model, X, kernel)
     checked, _ = check_samples(model, X, reset=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
@@ -352,14 +353,38 @@ def number_labels(classes: Array, y: Array) -> Array:
 
 
 def sample_weights(
-    X: Any, y: Array, numbers: Array, classes: Array, sample_weight: Any, class_weight: Any
+    X: Any,
+    y: Array,
+    numbers: Array,
+    classes: Array,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    by_weight: bool = False,
 ) -> Array | None:
-    """Return the product of sample and class weights, or None where all are one."""
+    """Return the product of sample and class weights, or None where all are one.
+
+    ``by_weight`` is that of :func:`class_weights`.
+    """
     weights = checked_weights(X, sample_weight)
     if class_weight is not None:
-        per_class = compute_class_weight(class_weight, classes=classes, y=y)
+        per_class = class_weights(y, numbers, classes, weights if by_weight else None, class_weight)
         weights = per_class[numbers] * (1.0 if weights is None else weights)
     return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
+
+
+def class_weights(
+    y: Array, numbers: Array, classes: Array, weights: Array | None, class_weight: Any
+) -> Array:
+    """Return the weight of each class.
+
+    With ``weights``, "balanced" gives the classes equal totals of them; without, equal numbers of samples:
+    scikit-learn has the one in some models (logistic regression, LinearSVC), the other in others.
+    """
+    if weights is None or not isinstance(class_weight, str):
+        return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
+    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
+    return np.asarray(totals.sum() / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0))
 
 
 def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:
@@ -376,14 +401,52 @@ def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False
     return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 
-def refuse_empty_classes(classes: Array, numbers: Array, weights: Array | None) -> None:
-    """Refuse weights that leave a class without any sample."""
+def refuse_empty_classes(
+    classes: Array, numbers: Array, weights: Array | None, given: Any = None
+) -> Array | None:
+    """Refuse weights that leave a class without any sample.
+
+    Parameters
+    ----------
+    classes, numbers : ndarray
+        The classes, and the number of each sample's class.
+    weights : ndarray or None
+        Products of sample and class weights.
+    given : array-like or None
+        The sample weights as they were given. An array of integers counts how often each sample was drawn,
+        as scikit-learn's ``BaggingClassifier`` tells it: a class that was not drawn is no mistake.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_classes,) or None
+        Which classes were drawn, if not all of them were.
+    """
     if weights is None:
-        return
-    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
-    if not np.all(totals > 0):
-        names = ", ".join(_shown(classes[k]) for k in np.flatnonzero(~(totals > 0)))
+        return None
+    drawn: Array = np.bincount(numbers, weights=weights, minlength=len(classes)) > 0
+    if drawn.all():
+        return None
+    names = ", ".join(_shown(label) for label in classes[~drawn])
+    remedy = "give it a positive weight, or leave its samples out"
+    counts = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
+    if not counts or given[~drawn[numbers]].any():
         raise ValueError(
-            f"all samples of class {names} have weight 0, so nothing can be learnt of it: give it a positive "
-            "weight, or leave its samples out."
+            f"all samples of class {names} have weight 0, so nothing can be learnt of it: {remedy}."
         )
+    warnings.warn(
+        f"no sample of class {names} was drawn (all its counts in sample_weight are 0): the model is learnt "
+        f"without it. If that is not meant, {remedy}.",
+        stacklevel=5,
+    )
+    return drawn
+
+
+def drawn_only(drawn: Array, classes: Array, numbers: Array) -> tuple[Array, Array]:
+    """Return the classes that were drawn, and numbers among them; samples of others, of weight 0, get 0."""
+    if np.count_nonzero(drawn) < 2:
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class: give samples of at "
+            "least two classes a positive weight."
+        )
+    places = np.where(drawn, np.cumsum(drawn) - 1, 0)
+    return classes[drawn], places[numbers].astype(np.int32)

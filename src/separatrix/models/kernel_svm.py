@@ -18,7 +18,7 @@ from sklearn.utils._sparse import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.view import Array
-from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, resolve_kernel
+from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, check_symmetric, resolve_kernel
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._svm_samples import fit_samples, kind_of, new_samples
 from separatrix.solvers._loop import Below, Outcome, run
@@ -87,6 +87,8 @@ class KernelSVM(IterativeEstimator):
         return X, samples, y
 
     def _find_kernel(self, X: Any, weights: Array | None) -> None:
+        if kind_of(self.kernel) == "matrix":
+            check_symmetric(X if X.dtype.kind == "f" else X.astype(np.float64))
         self.kernel_ = resolve_kernel(
             self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X, weights=weights
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +17,13 @@ from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearClassifier
-from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM
+from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM, joined
 from separatrix.models._path import PathOverC
 from separatrix.models._start import last_solution
 from separatrix.models._validation import (
     check_samples,
     checked_weights,
+    class_weights,
     encode_labels,
     sample_weights,
 )
@@ -68,7 +70,8 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
     intercept_scaling : float
         :math:`\gamma`: the larger, the less the intercept is penalised.
     class_weight : dict, "balanced" or None
-        Weights of the classes; they multiply ``sample_weight``.
+        Weights of the classes; they multiply ``sample_weight``. One against the rest, the weight of a class
+        counts where it stands against the rest, not within the rest, as in LIBLINEAR.
     verbose : int
         1 prints progress, 2 each iteration.
     random_state : int, RandomState instance or None
@@ -202,18 +205,48 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             self._check_dual(self.penalty)
         X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
-        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        weights = sample_weights(
+            X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
+        )
         _refuse_single_class(classes, numbers, weights)
         coding = Coding.of(name, len(classes))
         problem = self._problem(X, numbers, coding, weights)
         start = self._start(problem, classes, coding)
         self.classes_, self.multiclass_ = classes, coding.name
-        result = self._optimise(problem, start, X, y, sample_weight, self.penalty)
+        if self.class_weight is not None and coding.name == "ovr" and len(classes) > 2:
+            result = self._optimise_apart(problem, classes, start, X, y, sample_weight)
+        else:
+            result = self._optimise(problem, start, X, y, sample_weight, self.penalty)
         self._store(result, problem)
         if self.probability:
             self._calibrate(X, y, numbers, sample_weight)
         self._warn()
         return self
+
+    def _optimise_apart(
+        self,
+        problem: Problem,
+        classes: Array,
+        start: tuple[Array, Array],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+    ) -> Result:
+        """Solve one class against the rest after another, since each has weights of its own.
+
+        As in LIBLINEAR, the weight of a class multiplies its samples where it stands against the rest, and
+        not where it is a part of the rest.
+        """
+        given = checked_weights(X, sample_weight)
+        each = class_weights(y, problem.classes, classes, given, self.class_weight)
+
+        def one(k: int) -> Problem:
+            own = problem.classes == k
+            weights = np.where(own, each[k], 1.0) * (1.0 if given is None else given)
+            return self._problem(X, own.astype(np.int32), Coding.of("ovr", 2), weights)
+
+        parts = [(partial(one, k), (start[0][[k]], start[1][[k]])) for k in range(len(classes))]
+        return joined(self._optimise_all(parts, X, y, sample_weight, self.penalty), problem)
 
     def _coding_name(self) -> str:
         if self.multiclass is None:

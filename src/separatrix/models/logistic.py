@@ -22,6 +22,7 @@ from separatrix.data.threads import at_most, in_blocks, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
+from separatrix.models._drawn import fit_drawn
 from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, last_solution
@@ -98,7 +99,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "dual-coordinate" for sparse, wide data of several classes, "working-set" (proximal Newton
         on the features that matter) wherever L1 takes part. scikit-learn's names select: "lbfgs",
         "newton-cg": "quasi-newton"; "newton-cholesky": "newton"; "sag", "saga": "auto"; "liblinear":
-        "auto" with a penalised intercept, two classes only. Few dense data are fitted by compiled Newton
+        "auto" with a penalised intercept, two classes only. Few data are fitted by compiled Newton
         steps, unless one of our own names asks for its method.
     max_iter : int
         Most iterations.
@@ -230,8 +231,13 @@ class LogisticRegression(PathOverC, LinearClassifier):
             check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
-        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
-        refuse_empty_classes(classes, numbers, weights)
+        weights = sample_weights(
+            X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
+        )
+        drawn = refuse_empty_classes(classes, numbers, weights, sample_weight)
+        if drawn is not None:
+            fit_drawn(self, X, y, classes, drawn, sample_weight)
+            return self
         coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
         problem = self._problem(X, numbers, coding, weights)
         start = self._start(problem, classes)
@@ -284,6 +290,11 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 "wins; use l1_ratio only.",
                 stacklevel=4,
             )
+        if self.penalty in ("l1", "l2", None) and 0 < ratio < 1:
+            warnings.warn(
+                f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
+                stacklevel=4,
+            )
         if self.penalty is None:
             if self.C != 1.0:
                 warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
@@ -300,6 +311,16 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
                 "dual."
             )
+        if self.solver == "liblinear" and not np.isfinite(C):
+            raise ValueError(
+                "C=np.inf as well as penalty=None is not supported for the liblinear solver: choose "
+                "solver='auto'."
+            )
+        if self.solver == "liblinear" and 0 < ratio < 1:
+            raise ValueError(
+                "Only 'saga' solver supports elasticnet penalty, got solver=liblinear. Choose solver='auto' "
+                "or 'saga'."
+            )
         if self.solver == "liblinear" and n_classes > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): choose "
@@ -307,7 +328,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
         sparse_penalty = ratio > 0 and np.isfinite(C)
         if sparse_penalty:
-            if method in ("newton", "quasi-newton", "dual-coordinate"):
+            if method in ("newton", "quasi-newton", "dual-coordinate") or self.solver == "sag":
                 named = "with dual=True" if self.dual else self.solver
                 raise ValueError(
                     f"Solver {named} supports only 'l2' or None penalties, got l1_ratio={ratio:g}: choose "
@@ -366,22 +387,23 @@ class LogisticRegression(PathOverC, LinearClassifier):
     ) -> QuasiNewton | SoftmaxDual | WorkingSet | SmallLogit:
         # Each fit loads the one solver that it needs.
         if self.solver not in OWN and method != "dual-coordinate" and self.max_iter > 0:
-            from separatrix.solvers.small_logit import SmallLogit, is_small
+            from separatrix.solvers.small_logit import SmallLogit, densely, is_small
 
             if is_small(problem):
 
                 def otherwise(coef: Array, intercept: Array) -> QuasiNewton | SoftmaxDual | WorkingSet:
                     return self._large_solver(problem, method, C, ratio, coef, intercept)
 
+                few = densely(problem)
                 return SmallLogit(
-                    problem,
+                    few,
                     l1=ratio / C,
                     l2=(1.0 - ratio) / C,
                     coef=coef,
                     intercept=intercept,
                     tol=goal_of(self.tol, problem),
                     unit=C if np.isfinite(C) else 1.0,
-                    watch=self._watch(problem, C),
+                    watch=self._watch(few, C),
                     otherwise=otherwise,
                 )
         return self._large_solver(problem, method, C, ratio, coef, intercept)

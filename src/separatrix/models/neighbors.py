@@ -40,7 +40,8 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
     metric : str, Kernel or callable, default="minkowski"
         "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "precomputed" (``X`` are distances),
         other metrics of SciPy by name; a kernel ``k`` of :mod:`separatrix.kernels` for the distance in its
-        feature space ``√(k(x, x) − 2k(x, z) + k(z, z))``; or a function of two rows.
+        feature space ``√(k(x, x) − 2k(x, z) + k(z, z))``; a
+        ``sklearn.metrics.DistanceMetric``; or a function of two rows.
     metric_params : dict or None, default=None
         Further arguments of the metric.
     n_jobs : int or None, default=None

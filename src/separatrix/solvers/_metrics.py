@@ -69,6 +69,8 @@ def resolve_metric(metric: Any, params: dict[str, Any]) -> Metric:
     """Return the metric that ``metric=`` and its parameters stand for."""
     if isinstance(metric, Kernel):
         return _kernel_metric(metric)
+    if hasattr(metric, "pairwise"):
+        return _object_metric(metric)
     if callable(metric):
         return Metric("blocks", lambda A, B: _pair_by_pair(metric, params, A, B), serial=True)
     if metric not in METRICS:
@@ -119,6 +121,21 @@ def _kernel_metric(kernel: Kernel) -> Metric:
         return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
     return Metric("blocks", blocks, serial=isinstance(kernel, CallableKernel))
+
+
+def _object_metric(metric: Any) -> Metric:
+    """Return the metric of a ``sklearn.metrics.DistanceMetric``."""
+    kind = type(metric).__name__
+    name = kind.partition("Distance")[0].lower()
+    if name in ("euclidean", "manhattan", "chebyshev"):
+        return resolve_metric(name, {})
+    dtype = np.float32 if kind.endswith("32") else np.float64
+
+    def blocks(A: Any, B: Any) -> Array:
+        A, B = (np.ascontiguousarray(_dense(block), dtype=dtype) for block in (A, B))
+        return np.asarray(metric.pairwise(A, B), dtype=np.float64)
+
+    return Metric("blocks", blocks)
 
 
 def _minkowski(params: dict[str, Any]) -> Metric:

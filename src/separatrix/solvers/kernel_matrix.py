@@ -25,6 +25,8 @@ _LEFT = 256
 _SAMPLE = 512
 #: Share of such values below which compiled loops go over them alone.
 _SPARSE = 0.4
+#: Numbers of sparse samples up to which they are packed as dense ones.
+_FEW_NUMBERS = 1 << 16
 
 
 class Native(NamedTuple):
@@ -161,6 +163,9 @@ class KernelMatrix:
             if not samples.sparse or self._fits("float32"):
                 self.native = native_of(kernel)
         if self.native is not None:
+            if samples.sparse and samples.shape[0] * samples.shape[1] <= _FEW_NUMBERS:
+                # Few have the bits of dense ones: which of two equal samples is chosen hangs on them.
+                self.samples = samples = view_of(samples.read(slice(0, n)).toarray())
             self._packing = packing_of(self.native, samples)
         self.diag: Array = self._diagonal()
 

@@ -1,4 +1,4 @@
-r"""Logistic and softmax regression on few dense data, by compiled proximal Newton steps.
+r"""Logistic and softmax regression on few data, by compiled proximal Newton steps.
 
     min_{W,b}  Σ_i s_i ℓ(W x_i + b, c_i) + λ₁ ‖W‖₁ + (λ₂/2) ‖W‖²      (intercept b free)
 
@@ -19,12 +19,14 @@ References: Lee, Sun, Saunders, "Proximal Newton-type methods" (SIAM J. Optim. 2
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from separatrix import _hot
 from separatrix.certificate import Certificate
+from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Control, Outcome, Step
@@ -57,8 +59,15 @@ def is_small(problem: Problem) -> bool:
     P = problem.columns
     together, systems = (P * (d + 1), 1) if problem.joint else (d + 1, P)
     work = systems * n * together
-    few = together <= _MOST and work * together / 2 <= _SMALL and work <= _FEW
-    return few and not problem.view.sparse
+    return together <= _MOST and work * together / 2 <= _SMALL and work <= _FEW
+
+
+def densely(problem: Problem) -> Problem:
+    """Return a small problem with dense samples, of which sparse data have a few megabytes at most."""
+    view = problem.view
+    if not view.sparse:
+        return problem
+    return replace(problem, view=view_of(view.read(slice(0, view.shape[0])).toarray()))
 
 
 class GoesOn(Protocol):

@@ -49,7 +49,7 @@ class LogisticTracer:
                 f"the Hessian of {P * d:,} parameters is too large to look at: take fewer features, or "
                 "method='gradient'"
             )
-        weights = sample_weights(X, y, numbers, classes, weight, model.class_weight)
+        weights = sample_weights(X, y, numbers, classes, weight, model.class_weight, by_weight=True)
         refuse_empty_classes(classes, numbers, weights)
         self.s = np.ones(len(dense)) if weights is None else weights
         # Factor of the loss, and whether there is a penalty.
