@@ -119,6 +119,21 @@ def test_a_fit_leaves_statistics_for_later(use):
     assert done.stdout.split() == ["False", "0.5", "module"]
 
 
+def test_the_program_fits_without_what_it_does_not_need(root, tmp_path):
+    """A fit with scaling and a saved model; what was held back is there when somebody asks."""
+    code = (
+        "import sys; from separatrix.cli import main; "
+        f"main(['fit', {str(root / 'tests/data/iris.csv')!r}, '--quiet', '--save', 'm.sx']); "
+        "print([name in sys.modules for name in ('scipy.stats', 'sklearn.model_selection')]); "
+        "from sklearn.preprocessing import PowerTransformer; import scipy.stats; "
+        "print(PowerTransformer('box-cox').fit([[1.0], [2.0], [4.0]]).lambdas_.shape, scipy.stats.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.splitlines() == ["[False, False]", "(1,) scipy.stats"]
+
+
 def test_statistics_used_while_they_are_held_back():
     """Another thread may ask for them just then."""
     code = (

@@ -201,6 +201,28 @@ def test_rows_held_out_change_places_only(size):
         np.testing.assert_array_equal(rows, np.column_stack([2.0 * numbers, 2.0 * numbers + 1]))
 
 
+@pytest.mark.parametrize("share", [0.1, 0.25, 1 / 3, 0.5, 0.83])
+def test_held_out_rows_are_those_of_scikit_learn(share):
+    from sklearn.model_selection import train_test_split
+
+    from separatrix.cli.hold_out import _chosen
+
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+        y = random.permutation(np.repeat(np.arange(4), random.integers(12, 60, size=4)))
+        known = train_test_split(np.arange(len(y)), test_size=share, random_state=seed, stratify=y)
+        chosen = _chosen(y, share, seed, "file")
+        for rows, expected in zip(chosen, known, strict=True):
+            assert np.array_equal(rows, np.sort(expected))
+
+
+def test_too_few_rows_for_all_classes_on_both_sides(refused, tmp_path):
+    data = tmp_path / "few.csv"
+    data.write_text("a,kind\n" + "".join(f"{k},{k % 4}\n" for k in range(12)))
+    error = refused("fit", data, "--test-size", "0.25")
+    assert "all 4 classes on both sides: 9 rows to fit, 3 held out; change --test-size" in error
+
+
 def test_a_matrix_is_not_copied_to_hold_rows_out(monkeypatch):
     from separatrix.cli import hold_out
     from separatrix.cli.inputs import Labelled

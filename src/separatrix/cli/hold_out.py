@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,19 +69,49 @@ def _gather(arrays: Sequence[NDArray[Any]], first: NDArray[np.bool_], size: int)
 def _chosen(
     y: NDArray[Any], share: float, seed: int, path: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    from sklearn.model_selection import train_test_split
-
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if counts.min() < 2:
         raise CommandError(
             f"{path}: class {classes[counts.argmin()]!s} has a single row, which cannot be both "
             "fitted and held out; add rows, or use --test-size 0"
         )
-    try:
-        train, test = train_test_split(np.arange(len(y)), test_size=share, random_state=seed, stratify=codes)
-    except ValueError as error:
+    held = math.ceil(share * len(y))
+    if min(held, len(y) - held) < len(classes):
         raise CommandError(
-            f"{path}: cannot hold out {share:g} of {len(y)} rows with all "
-            f"{len(classes)} classes on both sides ({error}); change --test-size"
-        ) from None
+            f"{path}: cannot hold out {share:g} of {len(y)} rows with all {len(classes)} classes on both "
+            f"sides: {len(y) - held} rows to fit, {held} held out; change --test-size"
+        )
+    return stratified(codes, counts, held, seed)
+
+
+def stratified(
+    codes: NDArray[Any], counts: NDArray[Any], held: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to fit on and the `held` ones held out, every class in proportion, both in order.
+
+    They are those of scikit-learn's ``train_test_split(..., test_size=, random_state=seed, stratify=)``,
+    draw by draw: its module takes longer to import than a small fit takes from end to end.
+    """
+    random = np.random.RandomState(seed)
+    fitted = _shares(counts, len(codes) - held, random)
+    tested = _shares(counts - fitted, held, random)
+    of_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+    mixed = [rows[random.permutation(len(rows))] for rows in of_class]
+    train = np.concatenate([rows[:k] for rows, k in zip(mixed, fitted, strict=True)])
+    test = np.concatenate([rows[k : k + t] for rows, k, t in zip(mixed, fitted, tested, strict=True)])
     return np.sort(train), np.sort(test)
+
+
+def _shares(counts: NDArray[Any], total: int, random: np.random.RandomState) -> NDArray[np.int64]:
+    """Return how many of `total` rows each class gives: its part, rounded; equal remainders draw lots."""
+    parts = counts / counts.sum() * total
+    shares = np.floor(parts)
+    left, remainders = int(total - shares.sum()), parts - shares
+    for value in np.unique(remainders)[::-1]:
+        if left <= 0:
+            break
+        (alike,) = np.where(remainders == value)
+        chosen = random.choice(alike, size=min(len(alike), left), replace=False)
+        shares[chosen] += 1
+        left -= len(chosen)
+    return shares.astype(np.int64)

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.cli.screen import counted
 from separatrix.data.files import Plan
+from separatrix.models._light_start import import_light
 
 _BLOCK_BYTES = 32 << 20
 _BLOCK_ROWS = 1 << 15
@@ -34,6 +36,7 @@ class Preparation:
 
     def steps(self) -> list[tuple[str, Any]]:
         """Return the steps before the model, unfitted."""
+        import_light("sklearn.preprocessing")
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
         numbers = [name for name in self.names or () if name not in self.texts]
@@ -69,10 +72,10 @@ class Preparation:
                 "missing numbers replaced by the column's mean, missing texts a category of their own"
             )
         if self.texts:
-            parts.append(f"{len(self.texts)} text columns one-hot encoded")
+            parts.append(f"{counted(len(self.texts), 'text column')} one-hot encoded")
         count = None if self.names is None else len(self.names) - len(self.texts)
         if count is None or count:
-            what = "features" if not self.texts else f"{count} number columns"
+            what = "features" if not self.texts else counted(count or 0, "number column")
             if self.standardize:
                 scaled = (
                     "scaled to standard deviation 1"
@@ -109,11 +112,9 @@ def fit_steps(
 
     The rows are the caller's no more: a matrix is scaled where it lies.
     """
-    from sklearn.preprocessing import StandardScaler
-
     matrix = not hasattr(X, "schema")
     for _, step in steps:
-        if isinstance(step, StandardScaler):
+        if type(step).__name__ == "StandardScaler":
             X = _scaled(step, X)
         else:
             X = step.fit_transform(X) if matrix else fit_columns(step, X)

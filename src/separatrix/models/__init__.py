@@ -1,5 +1,5 @@
 """Estimators: parameters in, a problem for a solver, fitted attributes out; nothing numerical."""
 
-from separatrix.models._light_start import import_base
+from separatrix.models._light_start import import_light
 
-import_base()
+import_light("sklearn.base")

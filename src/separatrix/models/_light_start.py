@@ -1,8 +1,8 @@
-"""A first import of scikit-learn's base classes that leaves `scipy.stats` for later.
+"""A first import of parts of scikit-learn that leaves `scipy.stats` for later.
 
 Half of the time of a first import of `sklearn.base` goes into `scipy.stats`, of which it needs one function,
-inside another function that no fit calls. SciPy itself imports its parts when they are first used, so that
-nothing is missing afterwards: the name is only held back while `sklearn.base` is read.
+inside another function that no fit calls; with `sklearn.preprocessing` it is the same. SciPy itself imports its parts when they are first used, so that
+nothing is missing afterwards: the name is only held back while a part of scikit-learn is read.
 """
 
 import importlib
@@ -27,11 +27,12 @@ def release(held: ModuleType) -> None:
         del sys.modules[held.__name__]
 
 
-def import_base() -> None:
-    """Import `sklearn.base`, without `scipy.stats` where neither is there yet."""
-    if "sklearn.base" not in sys.modules and _LATER not in sys.modules:
-        held = sys.modules[_LATER] = _Later(_LATER)
-        try:
-            importlib.import_module("sklearn.base")
-        finally:
-            release(held)
+def import_light(name: str) -> ModuleType:
+    """Import a module of scikit-learn, without `scipy.stats` where neither is there yet."""
+    if name in sys.modules or _LATER in sys.modules:
+        return importlib.import_module(name)
+    held = sys.modules[_LATER] = _Later(_LATER)
+    try:
+        return importlib.import_module(name)
+    finally:
+        release(held)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.models._light_start import import_light
 from separatrix.persistence._container import (
     FORMAT,
     ModelFileError,
@@ -203,16 +204,17 @@ def _known() -> str:
 def _model_class(name: str) -> type[Any]:
     if name not in MODELS:
         raise ModelFileError(f"{name!r} is not a class that model files can hold ({_known()})")
-    found: type[Any] = getattr(importlib.import_module(MODELS[name]), name)
+    home = MODELS[name]
+    module = importlib.import_module(home) if home == "separatrix" else import_light(home)
+    found: type[Any] = getattr(module, name)
     return found
 
 
 def _describe_model(model: Any, key: str, tensors: Tensors) -> dict[str, Any]:
-    from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
     name = type(model).__name__
-    if type(model) is Pipeline:
+    if name == "Pipeline" and type(model) is import_light("sklearn.pipeline").Pipeline:
         if model.memory is not None or getattr(model, "transform_input", None) is not None:
             raise ModelFileError("a Pipeline with memory or transform_input; set both to None first")
         steps = [
@@ -266,8 +268,7 @@ def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tenso
 
 def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
     if node["class"] == "Pipeline":
-        from sklearn.pipeline import Pipeline
-
+        Pipeline = import_light("sklearn.pipeline").Pipeline  # noqa: N806
         return Pipeline([(str(step), _build_model(part, tensors)) for step, part in node["steps"]])
     if node["class"] == "ColumnTransformer":
         return build_transformer(node, lambda part: _build_model(part, tensors))
