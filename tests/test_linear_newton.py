@@ -164,6 +164,26 @@ def test_newton_finishes_what_descent_has_begun(loss: str, monkeypatch: pytest.M
     assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-5)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", ["penalised", "free", "none"])
+def test_steps_by_conjugate_gradients_lead_to_the_same_solution(
+    loss: str, intercept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = _data(300, 20, 3)
+    X = sparse.csr_array(np.where(np.abs(X) > 1, X, 0.0))
+    model = LinearSVC(loss=loss, solver="newton", tol=1e-8, fit_intercept=intercept != "none",
+                      penalize_intercept=intercept != "free")  # fmt: skip
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    expected = model.fit(X, y).coef_
+    monkeypatch.setattr(_newton_columns, "_DENSE_RATE", 1e-9)
+    iterated, taken = _newton_columns.Columns._iterated, []
+    monkeypatch.setattr(_newton_columns.Columns, "_iterated", lambda *a: taken.append(1) or iterated(*a))
+    model.fit(X, y)
+    assert taken
+    assert model.certificate_.relative_gap <= 1e-8
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-3 * np.abs(expected).max())
+
+
 def test_many_free_samples_are_not_multiplied_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = _uneven()
     expected = LinearSVC(C=0.01, solver="newton").fit(X, y)

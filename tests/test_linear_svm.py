@@ -307,7 +307,7 @@ def test_one_epoch_is_the_formula(name, loss, csr):
     dual, X = BoxDual(problem, 1.0, 1.0), problem.view.array
     X = np.column_stack([X.toarray() if csr else X, np.ones(20)])
     W, V = np.zeros((columns, 7)), np.zeros((columns, 20))
-    for i in group.order:
+    for i in group.awake:
         U = dual.upper[i]
         delta = 0.5 / U if dual.squared else 0.0
         h = X[i] @ X[i] + delta

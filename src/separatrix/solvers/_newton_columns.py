@@ -43,10 +43,14 @@ _WIDE = 0.7
 _KEPT_BYTES = 256 << 20
 #: Entries of Hessians that single precision must not hold; how much larger what is taken away may be.
 _LARGE, _ROUNDED = 1e30, 1e3
-#: Newton steps without progress after which a Hessian in single precision is given up.
-_COARSE_PATIENCE = 6
+#: Newton steps without progress after which a Hessian in single precision is given up, and after which
+#: conjugate gradients are.
+_COARSE_PATIENCE, _ROUGH_PATIENCE = 6, 10
 #: Free samples up to which a matrix of their products is formed; beyond, most steps of conjugate gradients.
 MOST_FREE, _MOST_CONJUGATE = 8000, 200
+#: How many of these a step usually takes, and the part of the residual's energy at which it ends; how much
+#: faster multiply-adds of a factorisation are than those of sparse products.
+_USUAL_CONJUGATE, _ENOUGH, _DENSE_RATE = 40.0, 1e-3, 30.0
 #: Newton steps without progress after which rounding is blamed.
 PATIENCE = 32
 
@@ -108,6 +112,8 @@ class Columns:
         self.stuck = False
         # A Hessian in single precision shows the way as well; where it does not, double takes its place.
         self.coarse = np.full(K, solver.tol >= SINGLE_TOL)
+        #: So do steps of two digits, by conjugate gradients.
+        self.rough = np.full(K, view.sparse)
         #: Free samples of each column's last Hessian and the sums of their products.
         self.kept: dict[int, tuple[Array, Array]] = {}
         self.keep = K * d * d * 8 <= _KEPT_BYTES
@@ -306,6 +312,7 @@ class Columns:
         self.least, self.least_rest = np.minimum(self.least, self.gap), np.minimum(self.least_rest, self.rest)
         self.idle = np.where(better, 0, self.idle + 1)
         self.coarse &= self.idle < _COARSE_PATIENCE
+        self.rough &= self.idle < _ROUGH_PATIENCE
         tired = waiting & (self.idle > PATIENCE)
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
@@ -412,7 +419,9 @@ class Columns:
         def newton(i: int) -> None:
             k = columns[i]
             free = np.flatnonzero(self.inside[k])
-            if free.shape[0] < _WIDE * d:
+            if self.rough[k] and self._large(free.shape[0]):
+                P[i], p[i] = self._iterated(k, free)
+            elif free.shape[0] < _WIDE * d:
                 P[i], p[i] = self._among_samples(k, free)
             else:
                 P[i : i + 1], p[i : i + 1] = self._among_features(columns[i : i + 1])
@@ -425,6 +434,35 @@ class Columns:
             alike[:] = False
         self._each(newton, np.flatnonzero(~alike))
         return P, p
+
+    def _large(self, free: int) -> bool:
+        """Return whether sparse products are cheaper than a factorisation, of features or of samples."""
+        size = min(free, self.view.shape[1])
+        dense = size**3 / (3 * _DENSE_RATE)
+        return dense > 2 * _USUAL_CONJUGATE * free * self.view.row_elements
+
+    def _iterated(self, k: int, free: Array) -> tuple[Array, float]:
+        """Return about the same step by conjugate gradients, without a matrix."""
+        d = self.view.shape[1]
+        A, s = self.view.take(free).astype(np.float64), self.rho[k] * self.upper[free]
+        B = A.T.tocsr()
+        diagonal, right = np.ones(d + 1), np.append(-self.gradient[k], -self.slope[k])
+        squares = B.copy()
+        np.square(squares.data, out=squares.data)
+        diagonal[:d] += squares @ s
+        diagonal[d] = float(s.sum()) + self.curve if self.intercepts else 1.0
+
+        def multiply(p: Array) -> Array:
+            f = A @ p[:d]
+            f += p[d]
+            f *= s
+            q = p.copy()
+            q[:d] += B @ f
+            q[d] = float(f.sum()) + self.curve * p[d] if self.intercepts else 0.0
+            return q
+
+        solution = _conjugate_gradients(multiply, 1.0 / diagonal, right)
+        return solution[:d], float(solution[d])
 
     def _among_features(self, alike: Array) -> tuple[Array, Array]:
         """Return the Newton steps of columns with the same Hessian."""
@@ -488,22 +526,25 @@ def _conjugate(A: Any, diagonal: Array) -> Callable[[Array], Array]:
     """Return what solves ``(diagonal + A Aᵀ) λ = right`` to two digits, without the matrix."""
     squares = A.multiply(A).sum(axis=1) if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
     scale = 1.0 / (diagonal + np.asarray(squares, dtype=np.float64).ravel())
+    return partial(
+        _conjugate_gradients, lambda p: diagonal * p + np.asarray(A @ (A.T @ p), dtype=np.float64), scale
+    )
 
-    def multiply(right: Array) -> Array:
-        solution, r = np.zeros_like(right), right.copy()
+
+def _conjugate_gradients(multiply: Callable[[Array], Array], scale: Array, right: Array) -> Array:
+    """Return the solution to two digits; ``scale`` is the inverse of the matrix's diagonal."""
+    solution, r = np.zeros_like(right), right.copy()
+    z = scale * r
+    p, energy = z, float(r @ z)
+    enough = _ENOUGH * energy
+    for _ in range(_MOST_CONJUGATE):
+        if not energy > enough:
+            break
+        q = multiply(p)
+        step = energy / float(p @ q)
+        solution += step * p
+        r -= step * q
         z = scale * r
-        p, energy = z, float(r @ z)
-        enough = 1e-4 * energy
-        for _ in range(_MOST_CONJUGATE):
-            if not energy > enough:
-                break
-            q = diagonal * p + np.asarray(A @ (A.T @ p), dtype=np.float64)
-            step = energy / float(p @ q)
-            solution += step * p
-            r -= step * q
-            z = scale * r
-            before, energy = energy, float(r @ z)
-            p = z + (energy / before) * p
-        return solution
-
-    return multiply
+        before, energy = energy, float(r @ z)
+        p = z + (energy / before) * p
+    return solution

@@ -37,14 +37,20 @@ _MOST_BYTES, _LANES = 256, 8
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
 #: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
 _NEGLIGIBLE = 0.03
+#: The bits of a sample's state that count how many epochs it still rests.
+_REST = np.uint8(15)
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
 _EPOCHS, _SLOW = 30, 150
+#: Epochs after which it is asked again whether Newton's method would be quicker.
+_REFLECT = 8
 #: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value.
 _NEWTON_NS, _VISIT_NS = 0.6, 1.5
 #: The same per number of the samples whose inner products they are.
 _PRODUCT_NS = 2.0
+#: Epochs that Newton's method costs where conjugate gradients take the place of matrices.
+_ITERATED = 400.0
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
 #: Part of tol that rounded scores may cost: beyond, double precision takes over.
@@ -151,24 +157,27 @@ class BoxCoordinate:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last computed relative gap."""
-        epoch = 0
+        epoch, measure, objective = 0, np.inf, 0.0
         while True:
             awake = [group for group in self.groups if not group.done]
             for _ in in_threads(lambda i: awake[i].epoch(control), len(awake)):  # noqa: B023
                 pass
             epoch += 1
-            for group in awake:
+            # Few epochs end with a look at the gap, and many are so short that all else is felt.
+            looked = [group for group in awake if group.checked == group.count]
+            for group in looked:
                 self.primal[group.own], self.gap[group.own] = group.primal, group.gap
-            measure = self._measure()
+            if looked:
+                measure, objective = self._measure(), float(self.primal.sum())
             done = all(group.done for group in self.groups)
             stuck = done and any(group.stuck for group in self.groups)
             if done and not stuck:
                 measure = min(measure, self.tol)
-            known = np.isfinite(measure)
+            known = measure < np.inf
             record = {
                 "epoch": epoch,
                 "gain": sum(float(group.tally[0]) for group in awake),
-                "objective": float(self.primal.sum()) if known else None,
+                "objective": objective if known else None,
                 "relative_gap": measure if known else None,
             }
             finished = "max_iter" if stuck and not self.single and measure > self.tol else None
@@ -177,6 +186,9 @@ class BoxCoordinate:
                 return
             if self.single and (stuck or any(group.rounded for group in self.groups)):
                 self._promote()
+                self.gap[:], measure = np.inf, np.inf
+            if not looked and epoch % _REFLECT:
+                continue
             slow = [group for group in self.groups if group.slow and not group.done]
             all_slow = slow and len(slow) == sum(not group.done for group in self.groups)
             if self.newton and all_slow and self._newton_fits(slow):
@@ -194,14 +206,14 @@ class BoxCoordinate:
         most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
         free = max(int(np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max()) for g in slow)
         size = min(free, self.view.shape[1])
-        if size > MOST_FREE:
-            return False
         # The matrices may cost no more than the epochs that they save: a guess at first.
-        numbers = _NEWTON_NS * float(size) ** 3
+        numbers = _NEWTON_NS * float(size) ** 3 if size <= MOST_FREE else np.inf
         if free < self.view.shape[1]:
             numbers += _PRODUCT_NS * float(free) ** 2 * self.view.row_elements
-        newton = numbers * sum(g.own.shape[0] for g in slow)
         visits = float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
+        if self.view.sparse:
+            numbers = min(numbers, _ITERATED * _VISIT_NS * visits)
+        newton = numbers * sum(g.own.shape[0] for g in slow)
         saved = sum((g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count)) * g.padded for g in slow)
         return bool(newton < _VISIT_NS * visits * saved)
 
@@ -277,7 +289,8 @@ class _Group:
         n, d = view.shape
         self.padded = 1 if own.shape[0] == 1 else -(-own.shape[0] // 8) * 8
         P = self.padded
-        self.order, self.random = solver.visits.order.copy(), seed
+        #: The samples; those that the last epoch has visited, in its order.
+        self.order, self.awake, self.random = solver.visits.order, solver.visits.order, seed
         self.weights, self.v = np.zeros((d, P), dtype=dtype), np.zeros((n, P), dtype=dtype)
         self.offsets, self.tally = np.zeros(P, dtype=dtype), np.zeros(2)
         self.asleep = np.zeros(n, dtype=np.uint8)
@@ -345,10 +358,14 @@ class _Group:
     def epoch(self, control: Control) -> None:
         """Visit the samples that are awake, and look at the gap now and then."""
         view, n = self.solver.view, self.order.shape[0]
-        self.random = _hot.shuffle(self.order, self.random)
+        # Samples at rest, in the end most, are neither shuffled nor looked at one by one.
+        resting = self.asleep & _REST > 0
+        self.awake = self.order[~resting[self.order]]
+        self.asleep -= resting
+        self.random = _hot.shuffle(self.awake, self.random)
         self.tally[:] = 0.0
         self.state.negligible = self.strict * _NEGLIGIBLE * self.solver.tol * self.level / max(1, n)
-        if not visit(self.state, view, self.order, self.padded, control):
+        if not visit(self.state, view, self.awake, self.padded, control):
             return
         self.count += 1
         gain = float(self.tally[0])
