@@ -55,7 +55,7 @@ def test_compressed(write):
         (["1", "2", "x"], ["1", "2", "x"], "U"),
         (["True", "False", "True"], ["True", "False", "True"], "U"),
         (['"NA"', "b", "c"], ["NA", "b", "c"], "U"),
-        (["9" * 30, "1", "1"], [1e30, 1.0, 1.0], "f"),
+        (["9" * 30, "9" * 29 + "8", "1"], ["9" * 30, "9" * 29 + "8", "1"], "U"),
         (["inf", "1", "1"], ["inf", "1", "1"], "U"),
         (["x" * 300, "b", "c"], ["x" * 300, "b", "c"], "O"),
     ],
@@ -73,6 +73,83 @@ def test_columns_can_be_chosen_and_ignored(write):
     assert read(path, features=["a", "b"]).X.tolist() == [[2.0, 1.0], [4.0, 3.0]]
     X, names, y = read(path, None, ignore=["id", "note"])
     assert (X.tolist(), names, y) == ([[1.0, 2.0], [3.0, 4.0]], ["b", "a"], None)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas(write, separator):
+    text = "a,b;y\n0,5;-1,25e1;u\n;,5;v\n2;7;u\n".replace("a,b", "a;b").replace(";", separator)
+    with pytest.warns(UserWarning, match="decimal comma, such as 0,5"):
+        X, _, y = read(write(text), "y", missing="keep")
+    np.testing.assert_array_equal(X, [[0.5, -12.5], [np.nan, 0.5], [2.0, 7.0]])
+    assert y.tolist() == ["u", "v", "u"]
+
+
+def test_decimal_points_stay_where_a_comma_is_text(write):
+    table = read(write("a;b;y\n1.5;x,1;u\n2.5;3,4;v\n"), "y").X
+    assert table["b"].to_pylist() == ["x,1", "3,4"]
+    assert table["a"].to_pylist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("rows", [3, 60_000])
+@pytest.mark.parametrize(("slip", "said"), [("2.5", "has a decimal point"), ("2,5,1", "is not a number")])
+def test_slips_among_decimal_commas(write, monkeypatch, rows, slip, said):
+    monkeypatch.setattr(_csv, "_LOOK_ROWS", 1)
+    monkeypatch.setattr(_csv, "_LOOK_BYTES", 1 << 16)
+    place = f"data row {rows + 1:,} .line {rows + 2:,} of the file., column 'a': '{slip}' {said}"
+    with pytest.raises(DataFileError, match=place), pytest.warns(UserWarning, match="decimal comma"):
+        read(write("a;y\n" + "1,5;u\n" * rows + f"{slip};v\n"), "y")
+
+
+@pytest.mark.parametrize("header", ["0.5,-1,y", "5,y", "3,2"])
+def test_a_first_line_that_looks_like_data(write, header):
+    with pytest.warns(UserWarning, match="looks like data.*--no-header"):
+        read(write(f"{header}\n{header}\n"), header.rsplit(",", 1)[1])
+
+
+@pytest.mark.parametrize("header", ["0,1,y", "1,y", "400.5,401.5,y", "a,1,y"])
+def test_a_first_line_of_names_that_are_numbers(write, header):
+    names = read(write(f"{header}\n{'1,' * header.count(',')}u\n"), "y").feature_names
+    assert names == header.split(",")[:-1]
+
+
+def test_texts_that_begin_late(write):
+    lines = [f"{k},{k if k < 4000 else 'abc'[k % 3]},{k % 2}\n" for k in range(9000)]
+    table = read(write("a,b,y\n" + "".join(lines)), "y").X
+    assert table["b"].to_pylist()[-3:] == ["a", "b", "c"]
+    assert table["a"].to_pylist() == list(range(9000))
+
+
+def test_lines_longer_than_blocks(write, monkeypatch):
+    for name in ("_GLANCE_BYTES", "_LOOK_BYTES", "_TASK_BYTES"):
+        monkeypatch.setattr(_csv, name, 300)
+    numbers = np.random.default_rng(0).integers(0, 1000, size=(7, 500))
+    lines = "".join(",".join(map(str, row)) + ",u\n" for row in numbers.tolist())
+    X, names, _ = read(write(",".join(f"c{k}" for k in range(500)) + ",y\n" + lines), "y")
+    np.testing.assert_array_equal(X, numbers)
+    assert len(names) == 500
+
+
+def test_many_columns_take_time_in_proportion(write, monkeypatch):
+    """Each column is looked up once: with a search of all names for each of them this would take minutes."""
+    names = [f"c{k}" for k in range(30_000)]
+    content = ",".join([*names, "y"]) + "\n" + ("1," * len(names) + "u\n") * 2
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    original = _csv._read_header
+    monkeypatch.setattr(
+        _csv, "_read_header", lambda *a: (h := original(*a))._replace(names=[Name(n) for n in h.names])
+    )
+    assert read(write(content), "y").X.shape == (2, len(names))
+    assert compared < 50 * len(names)
 
 
 def test_many_blocks_make_one_table(write, monkeypatch):
@@ -99,6 +176,7 @@ def test_many_blocks_make_one_table(write, monkeypatch):
         (b"a,y\n1,u\nNaN,v\n,v\n", ["2 missing values", "data row 2 (line 3"]),
         (b"a,y\n1,\n2,v\n", ["1 missing value,", "data row 1 (line 2", "column 'y'"]),
         (b'a,y\n1,""\n2,v\n', ["1 missing value,", "column 'y'"]),
+        (b"a y\n1 u\n", ["no target column 'y'", "'a y'"]),
         (b"a,y\n1e999,u\n", ["'1e999' is not a finite number"]),
         (b"a,y\n1,u\n2,v,w\n", ["data row 2 (line 3", "3 values", "2 columns"]),
         (b"a,y\n1,caf\xe9\n", ["UTF-8", "0xe9"]),

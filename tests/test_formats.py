@@ -186,7 +186,7 @@ def test_missing_values_dropped_and_kept(csv):
     dropped = read(csv(MISSING), "y", missing="drop")
     assert dropped.X["a"].to_pylist() == [1.0, 5.0]
     assert dropped.y.tolist() == ["u", "v"]
-    with pytest.raises(DataFileError, match=r"1 missing value|missing values"):
+    with pytest.raises(DataFileError, match="data row 4 .*the value is missing, and is not filled in"):
         read(csv(MISSING), "y", missing="keep")  # nothing can stand for a class
     kept = read(csv(MISSING.replace("4,red,\n", "4,red,u\n")), "y", missing="keep")
     assert kept.X["b"].to_pylist() == ["red", "blue", "?", "red", "red"]
@@ -437,3 +437,11 @@ def test_quoted_texts_in_parts(texts):
     assert X["text"].to_pylist() == texts
     assert X["n"].to_pylist() == list(range(len(texts)))
     assert y.tolist() == ["ab"[k % 2] for k in range(len(texts))]
+
+
+def test_decimal_targets(tmp_path):
+    from decimal import Decimal
+
+    table = pa.table({"a": [1.0, 2.0, 3.0], "y": [Decimal(1), Decimal(2), Decimal(1)]})
+    pq.write_table(table, tmp_path / "d.parquet")
+    assert read(tmp_path / "d.parquet", "y").y.tolist() == [1, 2, 1]

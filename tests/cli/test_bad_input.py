@@ -220,3 +220,33 @@ def test_what_was_noticed_is_told_with_the_error(run, tmp_path):
     assert "different texts" in error
     words = ("--quote", "none", "--categorical", "text", "--quiet")
     assert run("fit", file, "--target", "kind", *words).code == 0
+
+
+def test_a_target_that_is_a_feature_of_the_model(refused, run, banknote, tmp_path):
+    assert run("fit", banknote, "--save", tmp_path / "m.sx", "-q").code == 0
+    error = refused("evaluate", tmp_path / "m.sx", banknote, "--target", "entropy")
+    assert "--target entropy: the model reads this column as a feature" in error
+
+
+def test_an_index_that_no_memory_holds(refused, tmp_path, monkeypatch):
+    from separatrix.cli import inputs
+
+    monkeypatch.setattr(inputs, "available_memory", lambda: 10**9)
+    file = tmp_path / "wide.svm"
+    file.write_text("1 1:1\n2 1:2\n" * 20 + "1 2000000000:1\n")
+    error = refused("fit", file)
+    assert "2,000,000,000 columns, whose weights need 128 GB of memory, and 1 GB are free" in error
+
+
+def test_a_single_column_may_have_another_separator(refused, tmp_path):
+    file = tmp_path / "spaces.csv"
+    file.write_text("a b kind\n1 2 u\n3 4 v\n")
+    assert "is another mark between the values? --delimiter names it" in refused("fit", file)
+
+
+def test_a_missing_target_is_not_filled_in(refused, tmp_path):
+    file = tmp_path / "gaps.csv"
+    file.write_text("a,kind\n,u\n1,\n2,v\n")
+    error = refused("fit", file, "--missing", "mean")
+    assert "data row 2 (line 3 of the file), target column 'kind': the value is missing" in error
+    assert "--missing mean" not in error

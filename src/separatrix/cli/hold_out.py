@@ -114,4 +114,5 @@ def _shares(counts: NDArray[Any], total: int, random: np.random.RandomState) -> 
         chosen = random.choice(alike, size=min(len(alike), left), replace=False)
         shares[chosen] += 1
         left -= len(chosen)
-    return shares.astype(np.int64)
+    whole: NDArray[np.int64] = shares.astype(np.int64)
+    return whole

@@ -28,6 +28,7 @@ from separatrix.data.files import (
 )
 
 _LONG_BYTES = 100_000_000  # a file that takes a second to read, or more
+_VECTORS = 8  # as long as a matrix is wide, that a fit holds at least
 MISSING = ("refuse", "drop", "mean")
 
 
@@ -140,6 +141,7 @@ def load_labelled(options: DataOptions, *, quiet: bool = False) -> Labelled:
     if y is None:
         raise CommandError(f"{options.path}: the file holds no target array 'y'; name one with --target")
     _check_classes(str(place), y)
+    _check_width(str(options.path), X)
     return Labelled(X, names, y, target or "y", chosen)
 
 
@@ -176,6 +178,17 @@ def _check_classes(place: str, y: NDArray[Any]) -> None:
         )
 
 
+def _check_width(place: str, X: Any) -> None:
+    """Refuse a sparse matrix so wide that the weights of its columns alone would fill the memory."""
+    available = available_memory()
+    needed = _VECTORS * 8 * int(X.shape[1])
+    if hasattr(X, "indptr") and available is not None and needed > available:
+        raise CommandError(
+            f"{place}: the largest index makes {X.shape[1]:,} columns, whose weights need "
+            f"{megabytes(needed)} of memory, and {megabytes(available)} are free; is an index wrong?"
+        )
+
+
 def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[Iterator[Block], str | None]:
     """Return the rows of a file as a model reads them, block by block, and the name of the target."""
     reading = options.reading()
@@ -201,7 +214,12 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
         plan = _by_position(model, source.names, options, labelled)
         target = plan.target
     elif labelled:
-        rest = [name for name in source.names if name not in plan.names]
+        used = set(plan.names)
+        if target in used:
+            raise CommandError(
+                f"--target {target}: the model reads this column as a feature; name the one with the classes"
+            )
+        rest = [name for name in source.names if name not in used]
         if target is None and not rest:
             raise CommandError(
                 f"{options.path}: no column is left for the true classes; name one with --target"

@@ -1,8 +1,9 @@
 """A first import of parts of scikit-learn that leaves `scipy.stats` for later.
 
 Half of the time of a first import of `sklearn.base` goes into `scipy.stats`, of which it needs one function,
-inside another function that no fit calls; with `sklearn.preprocessing` it is the same. SciPy itself imports its parts when they are first used, so that
-nothing is missing afterwards: the name is only held back while a part of scikit-learn is read.
+inside another function that no fit calls; with `sklearn.preprocessing` it is the same. SciPy itself imports
+its parts when they are first used, so that nothing is missing afterwards: the name is only held back while a
+part of scikit-learn is read.
 """
 
 import importlib

@@ -268,8 +268,8 @@ def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tenso
 
 def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
     if node["class"] == "Pipeline":
-        Pipeline = import_light("sklearn.pipeline").Pipeline  # noqa: N806
-        return Pipeline([(str(step), _build_model(part, tensors)) for step, part in node["steps"]])
+        steps = [(str(step), _build_model(part, tensors)) for step, part in node["steps"]]
+        return import_light("sklearn.pipeline").Pipeline(steps)
     if node["class"] == "ColumnTransformer":
         return build_transformer(node, lambda part: _build_model(part, tensors))
     cls = _model_class(node["class"])

@@ -93,8 +93,13 @@ def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02, *, regions
 
 
 def shortened(name: str, most: int = 80) -> str:
-    """Cut a name that nobody would read to its end."""
-    return name if len(name) <= most else f"{name[:most - 1]}…"
+    """Cut a name that nobody would read as a whole, in its middle: often names differ at their ends only.
+
+    >>> shortened("a rather long name, number 7", 18)
+    'a rather lo…mber 7'
+    """
+    end = most // 3
+    return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"
 
 
 def class_names(labels: Any) -> tuple[list[str], float]:

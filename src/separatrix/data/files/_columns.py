@@ -53,19 +53,22 @@ def choose_columns(
     if features is not None:
         _require(file, names, features, "feature column")
         return tuple(column for column in features if column != target)
-    chosen = [column for column in names if column != target and column not in ignore]
+    left_out = {*ignore, target}
+    chosen = [column for column in names if column not in left_out]
     if "" in chosen:
         raise DataFileError(
             f"{file}: column {list(names).index('') + 1} has no name in the header (a row index written by "
             "another program?); name it, remove it, or leave it out (ignore=[''], --ignore '')"
         )
     if not chosen:
-        raise DataFileError(f"{file}: no feature column is left; the columns are {quoted(names)}")
+        advice = "; is another mark between the values? --delimiter names it" if len(names) == 1 else ""
+        raise DataFileError(f"{file}: no feature column is left; the columns are {quoted(names)}{advice}")
     return tuple(chosen)
 
 
 def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) -> None:
-    absent = [column for column in wanted if column not in names]
+    there = set(names)
+    absent = [column for column in wanted if column not in there]
     if not absent:
         return
     advice = f"the columns are {quoted(names)}"
@@ -83,8 +86,14 @@ def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) 
 
 
 def labels_of(column: Any) -> NDArray[Any]:
-    """Return a target as integers if all values are, else as floats if all are numbers, else as text."""
+    """Return a target as integers if all values are, else as floats if all are numbers, else as text.
+
+    Whole numbers that no machine number holds exactly are text: as floats, different ones would be one class.
+    """
     import pyarrow as pa
+
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = column.dictionary_encode()
@@ -101,7 +110,9 @@ def labels_of(column: Any) -> NDArray[Any]:
     if all(NUMBER.fullmatch(value.strip()) and np.isfinite(float(value)) for value in values):
         try:
             unique = np.array([int(value) for value in values], dtype=np.int64)
-        except (ValueError, OverflowError):
+        except ValueError:
             unique = np.array([float(value) for value in values])
+        except OverflowError:
+            pass
     chosen: NDArray[Any] = unique[(np.cumsum(used) - 1)[codes]]
     return chosen

@@ -9,6 +9,7 @@ and slower walk over the same file finds the place, so that the message can name
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -25,22 +26,27 @@ from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
-# Of the stream, of the first look at the columns' types, and of the parts that all threads parse.
+# Of the stream, of the first look at the columns' types and of another where that was too short, and of the
+# parts that all threads parse.
 _BLOCK_BYTES = 4 << 20
+_GLANCE_BYTES = 1 << 15
 _LOOK_BYTES = 1 << 20
 _TASK_BYTES = 1 << 20
 _PART_BYTES = min(4 * (os.cpu_count() or 1), 16) * _TASK_BYTES  # a few tasks for each thread; two are held
 _LONGEST_LINE = 1 << 28
 _DELIMITERS = ",\t;|"
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_LOOK_ROWS = 200
 
 
 class _Header(NamedTuple):
-    """The names on top of a file, and the lines and bytes before the data."""
+    """The names on top of a file, the lines and bytes before the data, and the mark of decimals."""
 
     names: list[str]
     delimiter: str
     lines: int
     size: int
+    decimal: str
 
 
 class CsvSource(TabularSource):
@@ -50,7 +56,8 @@ class CsvSource(TabularSource):
         self.origin, self.reading, self.name = origin, reading, origin.name
         with open_errors(self.name):
             self.header = _read_header(origin, reading)
-        self.names = self.header.names
+        self.names, self.decimal = self.header.names, self.header.decimal
+        self._look = _GLANCE_BYTES
         self._quoted = self._hinted = False  # has a quotation mark appeared, and was it pointed out?
 
     def kinds(self) -> dict[str, str]:
@@ -62,15 +69,26 @@ class CsvSource(TabularSource):
             try:
                 with self.origin.open() as file:
                     file.read(self.header.size)
-                    options = self._options({}, list(range(len(self.names))), _LOOK_BYTES)
+                    options = self._options({}, list(range(len(self.names))), self._look)
                     schema = arrow_csv.open_csv(_Rest(b"", file), **options).schema
             except pa.ArrowInvalid as error:
+                if self.look_again():
+                    return self.kinds()
+                if _straddles(error) and self._look < _LONGEST_LINE:
+                    self._look *= 8
+                    return self.kinds()
                 self.explain(Plan(()), str(error))
         texts = (pa.types.is_string, pa.types.is_temporal)
         return {
             name: "text" if any(is_kind(field.type) for is_kind in texts) else "number"
             for name, field in zip(self.names, schema, strict=True)
         }
+
+    def look_again(self) -> bool:
+        """Look at more of the file when the types of its columns are asked for again."""
+        longer = self._look < _LOOK_BYTES
+        self._look = _LOOK_BYTES
+        return longer
 
     def rows_expected(self) -> int | None:
         """Return the file's size by that of its first lines."""
@@ -91,8 +109,9 @@ class CsvSource(TabularSource):
             types[plan.target] = pa.dictionary(pa.int32(), pa.string())
         with open_errors(self.name):
             try:
-                row = 0
-                for batch in ahead(self._parsed(types)):
+                row, parsed = 0, self._parsed(types)
+                long = self.origin.compression or os.path.getsize(self.origin.path) > _PART_BYTES
+                for batch in ahead(parsed) if long else parsed:  # a short one has nothing to work ahead on
                     renamed = batch.rename_columns(list(types))
                     self._hint(renamed, row)
                     row += batch.num_rows
@@ -115,7 +134,8 @@ class CsvSource(TabularSource):
         """Yield the rows as Arrow reads them, by all threads where lines can be told apart."""
         from pyarrow import csv as arrow_csv
 
-        positions = [self.names.index(name) for name in types]
+        where = {name: position for position, name in enumerate(self.names)}
+        positions = [where[name] for name in types]
         mark = None if self.reading.quote is None else self.reading.quote.encode()
         delimiter = self.header.delimiter.encode()
         # One buffer for all parts: fresh memory costs as much as the reading. Arrow copies what it keeps.
@@ -154,7 +174,13 @@ class CsvSource(TabularSource):
             return
         options = self._options(types, positions, _TASK_BYTES)
         options["parse_options"].newlines_in_values = False
-        table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+        try:
+            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+        except pa.ArrowInvalid as error:
+            if not _straddles(error):
+                raise
+            options["read_options"].block_size = len(text)
+            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
         yield from table.to_batches()
 
     def _options(self, types: dict[str, Any], positions: list[int], block_size: int) -> dict[str, Any]:
@@ -163,6 +189,7 @@ class CsvSource(TabularSource):
 
         # Arrow tells columns apart by name, so those without one get one that no file has.
         distinct = [column or f"\0unnamed {position}" for position, column in enumerate(self.names)]
+        chosen = [distinct[position] for position in positions]
         quote = self.reading.quote
         return {
             "read_options": arrow_csv.ReadOptions(column_names=distinct, block_size=block_size),
@@ -172,8 +199,9 @@ class CsvSource(TabularSource):
                 newlines_in_values=quote is not None,
             ),
             "convert_options": arrow_csv.ConvertOptions(
-                column_types={distinct[self.names.index(name)]: kind for name, kind in types.items()},
-                include_columns=[distinct[position] for position in positions],
+                column_types=dict(zip(chosen, types.values(), strict=False)),  # none: to be found out
+                include_columns=chosen,
+                decimal_point=self.header.decimal,
                 null_values=list(MISSING_MARKS),
                 true_values=[],
                 false_values=[],
@@ -205,6 +233,11 @@ class CsvSource(TabularSource):
                     stacklevel=2,
                 )
                 return
+
+
+def _straddles(error: Exception) -> bool:
+    """Tell whether a line was longer than the block that Arrow read."""
+    return "straddl" in str(error)
 
 
 def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
@@ -265,9 +298,12 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
         # A quoted name may contain a line break, so the header can go on beyond its first line.
         reader = csv.reader(itertools.chain([line], lines), **_dialect(delimiter, reading))
         names = [column.strip() for column in next(reader)]
+        count, end = lines.count, lines.size
+        decimal = _decimal(name, reader, delimiter)
     if not reading.header:
-        return _Header([str(number) for number in range(1, len(names) + 1)], delimiter, blank, size + before)
-    repeated = sorted({column for column in names if column and names.count(column) > 1})
+        numbered = [str(number) for number in range(1, len(names) + 1)]
+        return _Header(numbered, delimiter, blank, size + before, decimal)
+    repeated = sorted(column for column, count in Counter(names).items() if column and count > 1)
     if repeated:
         advice = ""
         if all(NUMBER.fullmatch(column) for column in names):
@@ -276,7 +312,35 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
             f"{name}: the header names {quoted(repeated)} more than once; give every column its own "
             f"name{advice}"
         )
-    return _Header(names, delimiter, lines.count, size + lines.size)
+    _hint_at_data(name, names)
+    return _Header(names, delimiter, count, size + end, decimal)
+
+
+def _decimal(file: str, rows: Iterator[list[str]], delimiter: str) -> str:
+    """Return the mark before decimals: a comma if the first rows have such numbers and none with a point."""
+    if delimiter == ",":
+        return "."
+    with contextlib.suppress(csv.Error):  # the reader that follows tells what is wrong, and where
+        values = [value.strip() for row in itertools.islice(rows, _LOOK_ROWS) for value in row]
+        comma = next((value for value in values if _DECIMAL_COMMA.fullmatch(value)), None)
+        if comma is not None and not any("." in value and NUMBER.fullmatch(value) for value in values):
+            warnings.warn(f"{file}: numbers are read with a decimal comma, such as {comma}", stacklevel=2)
+            return ","
+    return "."
+
+
+def _hint_at_data(file: str, names: list[str]) -> None:
+    """Point out a first line that looks like a row: numbers, but none that count the columns or ascend."""
+    numbers = [column for column in names if NUMBER.fullmatch(column)]
+    if len(numbers) < len(names) - 1 or numbers in ([], *([str(first)] for first in (0, 1))):
+        return
+    ascend = all(float(before) < float(after) for before, after in itertools.pairwise(numbers))
+    if not ascend or len(numbers) == 1:
+        warnings.warn(
+            f"{file}: the first line is taken for the names of the columns, and looks like data "
+            f"({quoted(names, 3)}); if it is a row, use --no-header (header=False)",
+            stacklevel=2,
+        )
 
 
 class _Lines:
@@ -336,7 +400,8 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
     """Find what the fast way stumbled over and raise it with its place; else raise `reason`."""
     name, header, target = source.name, source.header, plan.target
     columns = [*plan.names, *([] if target is None else [target])]
-    positions = [(header.names.index(column), column) for column in columns]
+    where = {column: position for position, column in enumerate(header.names)}
+    positions = [(where[column], column) for column in columns]
     row, rows_missing, first = 0, 0, ""
     missing: Counter[str] = Counter()
     for row, line, values in _rows(source):
@@ -354,7 +419,7 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
                 missing[column] += 1
                 first = first or f"{place}, column {column!r}"
             elif number:
-                check_number(name, place, column, value)
+                check_number(name, place, column, value, header.decimal)
         rows_missing += missing.total() > before
     if row == 0:
         raise DataFileError(f"{name}: the file has a header but no data rows; add rows below the header")

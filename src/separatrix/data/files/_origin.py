@@ -88,7 +88,7 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> Origin:  
         origin = Origin(shown, real, compression, format or "")
         found = format or _format_of(name, origin)
     if compression is not None and found in ("parquet", "arrow", "npy", "npz"):
-        raise DataFileError(f"{shown}: a {found} file within {compression}; decompress the file first")
+        raise DataFileError(f"{shown}: {found} within {compression}; decompress the file first")
     return Origin(shown, real, compression, found)
 
 

@@ -47,6 +47,7 @@ class TabularSource(ABC):
     reading: Reading
     name: str
     names: list[str]
+    decimal = "."
 
     @abstractmethod
     def kinds(self) -> dict[str, str]:
@@ -55,6 +56,10 @@ class TabularSource(ABC):
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
         """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
+
+    def look_again(self) -> bool:
+        """Tell whether `kinds` may say another thing now, having looked at too little before."""
+        return False
 
     def rows_expected(self) -> int | None:
         """Return about how many rows the file has, from its size or what it says of itself; None: unknown."""
@@ -117,6 +122,12 @@ class TabularSource(ABC):
         if y is not None:
             empty = _empty_labels(y)
             if empty is not None:
+                if policy == "keep":
+                    place = self.place_of(start + int(empty.argmax()) + 1)
+                    raise DataFileError(
+                        f"{self.name}: {place}, target column {plan.target!r}: the value is missing, and is "
+                        "not filled in; leave such rows out (--missing drop), or give it"
+                    )
                 if policy != "drop":
                     self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
                 keep = ~empty if keep is None else keep & ~empty
@@ -130,6 +141,14 @@ class TabularSource(ABC):
     def read(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Table:
         """Read all rows."""
         plan = self.plan(target, features, ignore)
+        try:
+            return self._read(plan)
+        except DataFileError:
+            if not self.look_again() or (other := self.plan(target, features, ignore)) == plan:
+                raise
+        return self._read(other)
+
+    def _read(self, plan: Plan) -> Table:
         tables: list[Any] = []
         labels: list[Any] = []
         rows: list[NDArray[np.int64]] = []
@@ -145,7 +164,7 @@ class TabularSource(ABC):
                     X.resize((end + end // 16, len(plan.names)), refcheck=False)
                 X[start:end] = block.X
         y = None
-        if target is not None:
+        if plan.target is not None:
             import pyarrow as pa
 
             y = labels_of(pa.chunked_array(labels))
@@ -173,10 +192,10 @@ class TabularSource(ABC):
                 continue
             counts = {item["values"]: item["counts"] for item in table[name].value_counts().to_pylist()}
             counts.pop(MISSING_CATEGORY, None)
-            slips = [value for value in counts if not NUMBER.fullmatch(value.strip())]
+            slips = [value for value in counts if not _is_number(value.strip(), self.decimal)]
             if slips and 2 * sum(counts[value] for value in slips) < sum(counts.values()):
                 row = int(np.concatenate(rows)[pc.index(table[name], slips[0]).as_py()])
-                check_number(self.name, self.place_of(row + 1), name, slips[0])
+                check_number(self.name, self.place_of(row + 1), name, slips[0], self.decimal)
             if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
                 raise DataFileError(
                     f"{self.name}: column {name!r} holds {len(counts):,} different texts in "
@@ -247,16 +266,25 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-def check_number(name: str, place: str, column: str, value: str) -> None:
+def _is_number(value: str, decimal: str) -> bool:
+    return (decimal == "." or "." not in value) and bool(NUMBER.fullmatch(value.replace(decimal, ".")))
+
+
+def check_number(name: str, place: str, column: str, value: str, decimal: str = ".") -> None:
     """Refuse a value that is not a finite number."""
-    if not NUMBER.fullmatch(value):
+    if not _is_number(value, decimal):
+        if decimal != "." and NUMBER.fullmatch(value):
+            raise DataFileError(
+                f"{name}: {place}, column {column!r}: {value!r} has a decimal point, and the first rows have "
+                "decimal commas; write all numbers alike"
+            )
         comma = " (a decimal comma is written as a point)" if "," in value else ""
         raise DataFileError(
             f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}, "
             "take the "
             f"column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
         )
-    if not np.isfinite(float(value)):
+    if not np.isfinite(float(value.replace(decimal, "."))):
         raise DataFileError(
             f"{name}: {place}, column {column!r}: {value!r} is not a finite number; "
             "correct the value or remove the row"
