@@ -186,7 +186,7 @@ def test_missing_values_dropped_and_kept(csv):
     dropped = read(csv(MISSING), "y", missing="drop")
     assert dropped.X["a"].to_pylist() == [1.0, 5.0]
     assert dropped.y.tolist() == ["u", "v"]
-    with pytest.raises(DataFileError, match="data row 4 .*the value is missing, and is not filled in"):
+    with pytest.raises(DataFileError, match=r"data row 4 .*the value is missing, and is not filled in"):
         read(csv(MISSING), "y", missing="keep")  # nothing can stand for a class
     kept = read(csv(MISSING.replace("4,red,\n", "4,red,u\n")), "y", missing="keep")
     assert kept.X["b"].to_pylist() == ["red", "blue", "?", "red", "red"]
