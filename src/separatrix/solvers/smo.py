@@ -254,10 +254,13 @@ class SequentialMinimal:
         state.exact_at = state.loop.steps
         state.loop.most_steps = state.loop.steps + _quota(work)
         work.worst_curvature = float(found.worst_curvature[0])
-        work.read(work.alpha, work.E, float(found.violation[0]))
+        # What all the steps have added to the rounding of the gradient is in no number that is told.
+        work.recompute("float64")
+        violation = work.scores()[1]
+        work.read(work.alpha, work.E, violation)
         work.solution.steps = state.loop.steps + int(found.steps[0])
-        if STATUS[int(found.status[0])] != "converged":
-            work.read(work.alpha, work.E, work.scores()[1])
+        solved = STATUS[int(found.status[0])] == "converged" and violation <= self.tol
+        if not solved or work.out_of_reach(self.tol, 0.0):
             return False
         work.finish("converged")
         return True
