@@ -18,11 +18,12 @@ from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
-from separatrix.solvers import _newton, smo
+from separatrix.solvers import _newton, small_problems, smo, svm
 from separatrix.solvers._dual import DualSolution, Work
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.active_set import ActiveSet, at_bounds
 from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.machines import machine
 from separatrix.solvers.smo import DualProblem, SequentialMinimal
 
 
@@ -529,6 +530,7 @@ def test_the_gradient_is_retraced_from_where_it_was_exact():
 def test_a_wide_gap_asks_for_more_steps(monkeypatch, cheap):
     """With a large C a small violation leaves a wide gap; steps of pairs or of free variables close it."""
     monkeypatch.setattr(smo, "_CHEAP", cheap)
+    monkeypatch.setattr(smo, "_WHOLE", 0)
     samples, signs = two_classes(600, d=6, noise=0.0)
     problem = classification(signs, 1e4)
     wide, _ = solve(RBF(0.1), samples, problem, tol=1e-2, precision="float32")
@@ -541,6 +543,27 @@ def test_a_wide_gap_asks_for_more_steps(monkeypatch, cheap):
         gaps.append(work.relative_gap())
     assert gaps[0] > 1e-2
     assert gaps[1] <= 1.2e-3
+
+
+@pytest.mark.parametrize("slices", [0.05, 0.0])
+@pytest.mark.parametrize("kind", ["classification", "regression", "nu"])
+def test_hard_problems_go_on_with_all_kernel_values(kind, slices, monkeypatch):
+    """Steps of pairs take long here; those of free variables end at the solution, in slices or at once."""
+    samples, signs = two_classes(520, d=4, noise=0.3)
+    for name, value in (("_LEAST_QUOTA", 100), ("_QUOTA", 1), ("_WHOLE_QUOTAS", 1000)):
+        monkeypatch.setattr(smo, name, value)
+    monkeypatch.setattr(small_problems, "_SLICE", slices)
+    targets = np.sin(samples[:, 0]) + 0.5 * samples[:, 1] * samples[:, 3] + 0.3 * signs
+    upper = np.full(520, 10.0)
+    problem = {
+        "classification": lambda: classification(signs, 100.0),
+        "regression": lambda: svm.regression(np.arange(520), targets, upper, 0.1),
+        "nu": lambda: svm.nu_regression(np.arange(520), targets, upper, 0.3),
+    }[kind]()
+    solver, _ = solve(RBF(0.5), samples, problem, tol=1e-3)
+    solution = solver.solutions[0]
+    check(RBF(0.5), samples, problem, solution, 1e-3)
+    assert machine(problem, solution, solver.matrix.diag).relative_gap <= 1e-6
 
 
 def gap_by_formula(middle, signs, upper, price, linear, alpha, E):

@@ -356,6 +356,15 @@ class Work:
             solution.alpha[self.order], solution.gradient[self.order] = alpha, gradient
         solution.violation = violation
 
+    def take(self, alpha: Array, gradient: Array) -> None:
+        """Go on from another point, of the problem's own variables, whose gradient is exact."""
+        a, E = self._sorted(alpha), self._sorted(self.problem.signs) * self._sorted(gradient)
+        if self.price is not None:
+            half = self.price.size
+            a, E = a[:half] - a[half:], E[:half] - self.price
+        self.alpha[:] = a
+        self.set_exact(E)
+
     def finish(self, status: str) -> None:
         """Say how the problem ended."""
         if status == "rounding":  # at least without what single precision has added
@@ -407,6 +416,8 @@ class State:
         self.refinements = self.polished = self.newton_at = self.exact_at = 0
         #: A factor of the kernel matrix, once steps of pairs have been many.
         self.factor: Any = None
+        #: The solver with all kernel values that has the problem in hand, or has had it.
+        self.whole: Any = None
         self.unit = float(np.finfo(precision).epsneg)
         make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
         self.loop = make(alpha=alpha, E=E, **settings)

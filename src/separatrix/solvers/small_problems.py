@@ -7,6 +7,7 @@ a compiled loop over the problems (`_hot/small_smo.hpp`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class SmallProblems:
         self.matrix, self.problems, self.tol = matrix, problems, tol
         self.solutions = DualSolutions(problems)
         self._max_steps = max_steps
+        self._loop: Any = None
 
     @staticmethod
     def suits(matrix: KernelMatrix, problems: DualProblems) -> bool:
@@ -61,13 +63,41 @@ class SmallProblems:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
         p, found = self.problems, self.solutions
+        threads = 1 if p.rows.size < _TINY else min(len(p), thread_count(None))
+        while True:
+            if self.advance(threads):
+                break
+            yield Step(self._record(), np.inf)
+            if control.expired():
+                return
+        indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
+        found.status[indefinite] = STATUS.index("nonconvex")
+        yield Step(self._record(), float(found.violation.max()), "converged")
+
+    def advance(self, threads: int = 1) -> bool:
+        """Do a bounded amount of work; return whether all problems have ended."""
+        if self._loop is None:
+            self._loop = self._make()
+        loop = self._loop
+        loop.rewind()
+        if threads == 1:
+            loop.run(_SLICE)
+        else:
+            for _ in in_threads(lambda _: loop.run(_SLICE), threads):
+                pass
+        return bool((self.solutions.status > 0).all())
+
+    def _make(self) -> Any:
+        """Return the compiled loop."""
+        p, found = self.problems, self.solutions
         # The kernel values of a problem lie side by side: samples of a class follow each other.
         samples, places = p.order
         values = np.ascontiguousarray(self.matrix.block(samples, samples, "float64"), dtype=np.float64)
-        # The loop points into these as long as it works.
         starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, places))
         signs, upper = (np.ascontiguousarray(part, dtype=np.float64) for part in (p.signs, p.upper))
-        work = _hot.SmallSmo(
+        # The loop points into these as long as it works.
+        self._arrays = values, starts, rows, signs, upper
+        return _hot.SmallSmo(
             values=values,
             starts=starts,
             rows=rows,
@@ -86,22 +116,6 @@ class SmallProblems:
             worst_curvature=found.worst_curvature,
             status=found.status,
         )
-        threads = 1 if p.rows.size < _TINY else min(len(p), thread_count(None))
-        while True:
-            work.rewind()
-            if threads == 1:
-                work.run(_SLICE)
-            else:
-                for _ in in_threads(lambda _: work.run(_SLICE), threads):
-                    pass
-            if (found.status > 0).all():
-                break
-            yield Step(self._record(), np.inf)
-            if control.expired():
-                return
-        indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
-        found.status[indefinite] = STATUS.index("nonconvex")
-        yield Step(self._record(), float(found.violation.max()), "converged")
 
     def settle(self) -> None:
         """Give problems that time was not enough for a gradient that belongs to their start."""

@@ -10,6 +10,7 @@ changes one pair, chosen by second-order information (Fan, Chen and Lin, JMLR 6,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from separatrix.solvers._interior import interior, patient
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
+from separatrix.solvers.dual_problems import STATUS, DualProblems
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.small_problems import SmallProblems
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
 _SLICE = 0.05
@@ -34,6 +37,9 @@ _DOUBLE = 512
 _LARGEST = 1e30
 #: Steps per point after which the free variables take a Newton step together.
 _QUOTA, _LEAST_QUOTA = 5, 5000
+#: Most points of a problem that is solved with all kernel values in double, once such steps have not been
+#: enough; the part of the tolerance it is solved to, and the most steps, in units of that number.
+_WHOLE, _CLOSE, _WHOLE_QUOTAS = 1500, 1e-4, 20
 #: Steps times variables up to which more steps cost less than a Newton step.
 _CHEAP = 4e6
 #: How often the gradient is computed anew before kernel rows are.
@@ -214,12 +220,50 @@ class SequentialMinimal:
             self._read(work, state)
             work.finish("rounding")
             return True
+        if self._takes_whole(work, state):
+            return self._with_whole(work, state)
         moved = interior(work, state, patient(state)) or newton(work, state)
         state.loop.most_steps = state.loop.steps + _quota(work)
         ended = self._read(work, state)
         if moved:
             work.read(work.alpha, work.E, work.scores()[1])
         return ended
+
+    def _takes_whole(self, work: Work, state: State) -> bool:
+        """Return whether all kernel values of a problem are to be had, and have not served it yet."""
+        if state.whole is not None:
+            return state.whole is not False
+        # Where only sums of samples are fixed, all weights may vanish, and no step ends at a solution.
+        if work.worst_curvature < 0 or not work.problem.linear.any() or not np.isfinite(work.upper).all():
+            return False
+        n = work.points.size
+        return n <= _WHOLE and bool(8 * n * n <= self.matrix.cache_bytes / 4)
+
+    def _with_whole(self, work: Work, state: State) -> bool:
+        """Go on with all kernel values in double, for a bounded time; return whether that was the end."""
+        if state.whole is None:
+            work.read(work.alpha, work.E, state.loop.violation)
+            work.solution.steps = state.loop.steps
+            problems = DualProblems.of([replace(work.problem, start=work.solution.alpha)])
+            most = _WHOLE_QUOTAS * _quota(work)
+            state.whole = SmallProblems(self.matrix, problems, tol=_CLOSE * state.loop.tol, max_steps=most)
+        if not state.whole.advance():
+            return False
+        found, state.whole = state.whole.solutions, False
+        work.take(found.alpha, found.gradient)
+        state.exact_at = state.loop.steps
+        state.loop.most_steps = state.loop.steps + _quota(work)
+        work.worst_curvature = float(found.worst_curvature[0])
+        # What all the steps have added to the rounding of the gradient is in no number that is told.
+        work.recompute("float64")
+        violation = work.scores()[1]
+        work.read(work.alpha, work.E, violation)
+        work.solution.steps = state.loop.steps + int(found.steps[0])
+        solved = STATUS[int(found.status[0])] == "converged" and violation <= self.tol
+        if not solved or work.out_of_reach(self.tol, 0.0):
+            return False
+        work.finish("converged")
+        return True
 
     def _read(self, work: Work, state: State) -> bool:
         """Bring a solution up to date with its loop; return whether the loop has ended."""
