@@ -238,7 +238,8 @@ class QuasiNewton:
         """Return the rows for models of the Hessian."""
         n, d = self.objective.view.shape
         count = max(16 * d, 4000)
-        if self.method != "blocks" or count >= n / 2 or (n - count) * d <= _COPY * count:
+        few = self.objective.columns == 1 and (n - count) * d <= _COPY * count
+        if self.method != "blocks" or count >= n / 2 or few:
             return self.objective
         return self._sample(count)
 
