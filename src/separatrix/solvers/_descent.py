@@ -13,6 +13,7 @@ import numpy as np
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers.curvature import Diagonal
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ class Descent:
             model = self.solver.curvature(self.objective, self.rows, iteration, left, near)
         if model is None:
             return False
+        if isinstance(getattr(self, "model", None), Diagonal) and not isinstance(model, Diagonal):
+            self.rises = 0  # what was rough with the one need not be so with the other
         self.model, self.ahead = model, None
         self.model.refresh(self.point)
         self.fresh = self.exact
@@ -255,7 +258,7 @@ class Descent:
             return None
         weights, intercepts = self.flat.step(direction)
         noise = (1e-6 if self.single or self.rounding else 1e-13) * abs(here.value)
-        alone = self.objective.columns == 1 and not here.coef.any()
+        alone = self.solver.at_once and self.objective.columns == 1 and not here.coef.any()
         t = self._length(slope, weights, intercepts) if alone else 1.0
         self.far = t > _FAR
         for _ in range(40):

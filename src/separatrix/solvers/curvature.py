@@ -29,6 +29,8 @@ from separatrix.solvers._factor import Factor
 from separatrix.solvers.covariance import oas_amount
 from separatrix.solvers.smooth import Point, SmoothObjective
 
+#: Entries times columns up to which double precision costs no more.
+_LITTLE = 1 << 14
 #: Entries of all matrices that are formed side by side.
 _MOST_ENTRIES = 1 << 20
 
@@ -240,7 +242,8 @@ class FromRows(Curvature):
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
         self.partial = rows is not target and _misses(_squares(rows), whole.squares)
-        self.single = rough and whole.clear and whole.objective.l2 > 0
+        large = rows.view.shape[0] * whole.objective.features * whole.objective.columns > _LITTLE
+        self.single = rough and large and whole.clear and whole.objective.l2 > 0
         # Nor is a sample exact.
         exact = rows is whole.objective or rows.view.dtype == np.float64
         self.dtype = np.float64 if exact and not self.single else np.float32

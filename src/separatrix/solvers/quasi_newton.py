@@ -54,10 +54,11 @@ _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
 _ROUGHLY = 1e-5
 #: Rows for each feature that suffice for blocks of columns that are coupled.
 _ENOUGH = 128
-#: Features whose products in single precision cost as much as a sweep of one column, and sweeps that are few.
-_COLUMN, _CHEAP = 27.0, 5.0
-#: Share of the rows from which on a model is formed from all of them, without a copy.
-_MOSTLY = 0.25
+#: Features for each byte of an entry whose products in single precision cost as much as a sweep of one
+#: column, and sweeps that are few.
+_COLUMN, _CHEAP = 3.4, 5.0
+#: Products of an entry with others of its row that cost as much as its copy into a sample.
+_COPY = 170.0
 #: Entries times columns from which on Newton's method begins on a sample of the rows.
 _LARGE = 1 << 18
 #: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
@@ -111,6 +112,8 @@ class QuasiNewton:
         self.method = self._choose(method)
         self.rng = np.random.default_rng(seed)
         self.sweeps = 0.0
+        # Whether no sample shows the way.
+        self.at_once = False
         size = problem.columns * (self.objective.features + 1)
         self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
         self.start = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
@@ -174,7 +177,9 @@ class QuasiNewton:
         if self._wide():
             coef, intercept = yield from self._through_samples(coef, intercept, control)
             first = 1
-        for number, objective in enumerate(self._stages(), first):
+        stages = self._stages()
+        self.at_once = first == 0 and len(stages) == 1
+        for number, objective in enumerate(stages, first):
             if self.method == "newton" or objective is not self.objective:
                 rows = objective
             elif rows is None:
@@ -233,7 +238,8 @@ class QuasiNewton:
         """Return the rows for models of the Hessian."""
         n, d = self.objective.view.shape
         count = max(16 * d, 4000)
-        if self.method != "blocks" or count >= _MOSTLY * n:
+        few = self.objective.columns == 1 and (n - count) * d <= _COPY * count
+        if self.method != "blocks" or count >= n / 2 or few:
             return self.objective
         return self._sample(count)
 
@@ -263,10 +269,10 @@ class QuasiNewton:
             return Diagonal(self.whole)
         if self.method == "newton":
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
-        if P == 1 and not rows.view.sparse:
+        if P == 1 and self.at_once and not rows.view.sparse:
             # Steps of one column do without its Gram matrix until they have cost, or seem to cost, as much:
             # where features hardly depend on each other they get there first.
-            dear = rows.view.shape[0] * d / (_COLUMN * target.view.shape[0])
+            dear = rows.view.shape[0] * d / (_COLUMN * target.view.dtype.itemsize * target.view.shape[0])
             if dear <= _CHEAP or max(iteration, left) >= dear:
                 return Blocks(self.whole, rows, target, rough=True, share=1.0 if d < DEAR else 0.97)
             return Diagonal(self.whole) if iteration == 0 else None
