@@ -323,7 +323,7 @@ class PerceptronSolver:
 
     def _check_size(self, square: float) -> None:
         # Products of such weights would overflow in the precision of the data.
-        if not square <= np.finfo(self.view.dtype).max:
+        if not square <= float(np.finfo(self.view.dtype).max):
             raise ValueError(
                 "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
                 "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."
