@@ -143,7 +143,14 @@ class Check:
     value: Callable[[Any, Any, np.ndarray], float]
     allowed: float
     relative: bool
-    orders: int = 1  # random orders of visit that it is the mean of
+    orders: int = 1  # random orders of visit that it is the mean of, at least
+
+    def known(self, values: list[float]) -> bool:
+        """Whether the mean of some orders is off by chance by less than a third of what is allowed."""
+        if self.orders == 1:
+            return True
+        error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+        return 3 * error <= self.allowed * (abs(float(np.mean(values))) if self.relative else 1.0)
 
     def excess(self, ours: float, theirs: float) -> float:
         return (ours - theirs) / abs(theirs) if self.relative else ours - theirs

@@ -151,7 +151,8 @@ def test_a_worker_fits_checks_and_says_what_is_wrong(workers):
         worker.seconds(spec, "predict_proba", 60.0)
 
 
-def test_a_pass_is_timed_by_a_difference_and_checked_after_four():
+def test_a_pass_is_timed_by_a_difference_and_checked_after_four(monkeypatch):
+    monkeypatch.setattr("benchmarks.worker._CHECK_SECONDS", 0.0)
     bench = _Bench(partial(datasets.dense, 5000, 20, 2, "float64"))
     spec = Spec("separatrix", "Perceptron", {"tol": None})
     assert 0 < bench.seconds(spec, "pass") < 10
@@ -168,6 +169,16 @@ def test_a_pass_is_timed_by_a_difference_and_checked_after_four():
         for seed in range(5)
     ]
     assert bench.check(spec, "error after the passes") == pytest.approx(np.mean(errors))
+
+
+def test_orders_that_differ_much_ask_for_more():
+    names = ("hinge after the passes", "error after the passes", "objective")
+    relative, absolute, once = (checks.CHECKS[name] for name in names)
+    assert relative.known([100.0, 101.0] * 5)
+    assert not relative.known([100.0, 130.0] * 5)
+    assert absolute.known([0.2, 0.21] * 5)
+    assert not absolute.known([0.2, 0.3] * 5)
+    assert once.known([1.0])
 
 
 def test_a_worker_that_takes_too_long_is_ended_and_starts_anew():

@@ -46,6 +46,7 @@ class _Perceptron(_State):
         scores: NDArray[Any],
         joint: bool,
         fit_intercept: bool,
+        intercept_step: float,
         eta: float,
         margin: float,
     ) -> None: ...
@@ -112,10 +113,10 @@ class JudgeFloat64(_Judge): ...
 class SgdFloat32(_Sgd): ...
 class SgdFloat64(_Sgd): ...
 
-# Several passes in one call: the budget of the visits is the most of them, the answer how many were made. A
-# row of records for each: seconds, mistakes, margin errors, criterion, square of the norm, errors of its start
-# (or -1), whether nothing moved; of gradient descent: seconds, then losses, squared norms and sums of sizes of
-# all columns, and the square of the norm.
+# Several passes in one call: the budget of the visits is the most of them, the answer how many were made.
+# A row of records for each: seconds, mistakes, margin errors, criterion, square of the norm, errors of its
+# start (or -1), whether nothing moved; of gradient descent: seconds, then losses, squared norms and sums of
+# sizes of all columns, and the square of the norm.
 class _PerceptronPasses(_State):
     def __init__(
         self,

@@ -215,18 +215,18 @@ private:
         return any;
     }
 
-    // column k += sign * eta * weight * (1, x_i)
+    // column k += sign * eta * weight * (intercept_step, x_i)
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
         if (PENALISED)
             rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
         else
             rows_.add(i, amount, s_.weights, s_.stride, k);
-        if (s_.fit_intercept) s_.intercepts[k] += amount;
+        if (s_.fit_intercept) s_.intercepts[k] += amount * s_.intercept_step;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;
             rows_.add(i, weighted, s_.drift, columns_, k);
-            if (s_.fit_intercept) s_.drift_intercepts[k] += weighted;
+            if (s_.fit_intercept) s_.drift_intercepts[k] += weighted * s_.intercept_step;
         }
         ++s_.updates[k];
     }

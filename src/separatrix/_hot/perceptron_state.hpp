@@ -17,6 +17,7 @@ struct PerceptronState {
     std::int64_t stride;           // feature-major weights: from one feature's to the next one's
     bool joint;
     bool fit_intercept;
+    T intercept_step;              // steps of the intercepts are multiplied by it
     T eta, margin;
     // learnt
     T* weights;                    // laid out as the rows want it

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView
-from separatrix.data.view import Array
+from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import Judgement, certify, judge_linear, proves_separation
 from separatrix.solvers._loop import Control, Outcome, Step
@@ -40,6 +41,10 @@ from separatrix.solvers._rows import (
 
 #: Data above this size are judged in a thread of their own.
 _THREAD_BYTES = 8 << 20
+#: Of so many features at least, of which fewer than this part differ from zero, a model is one of words: its
+#: intercept takes these steps. So many values are looked at, of so many rows at least.
+_WIDE, _FILLED, _SMALL_STEP = 64, 0.1, 0.01
+_VALUES, _ROWS = 1 << 18, 256
 
 
 def _apart(size: int, dtype: Any = np.float64) -> Array:
@@ -52,6 +57,26 @@ def _square(weights: Array) -> Any:
     """Return ``‖W‖²`` in double; not by BLAS, whose threads cost more than a pass when cores are busy."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.einsum("kj,kj->", weights, weights, dtype=np.float64)
+
+
+def intercept_step(view: DataView, weights: Array | None) -> float:
+    """Return what the steps of an intercept are multiplied by, where each column learns for itself.
+
+    That is 1, but 0.01 for rows of many features that are mostly 0, as scikit-learn has it for sparse rows:
+    each feature moves with few samples there, the intercept with every one, and would run ahead of them. (It
+    is the same as a constant feature of 0.1 in place of 1.) What rows hold decides, not how they are stored.
+    """
+    n, d = view.shape
+    if d < _WIDE or n == 0:
+        return 1.0
+    rows = np.linspace(0, n - 1, min(n, max(_ROWS, _VALUES // d))).astype(np.int64)
+    block = view.take(rows)
+    if sparse.issparse(block):
+        each = np.bincount(np.repeat(np.arange(rows.size), np.diff(block.indptr)), block.data != 0, rows.size)
+    else:
+        each = np.count_nonzero(block, axis=1)
+    present = np.ones(rows.size) if weights is None else weights[rows]
+    return _SMALL_STEP if 0.0 < float(present @ each) < _FILLED * d * float(present.sum()) else 1.0
 
 
 def _record(mistakes: float, margin_errors: float, criterion: float, square: float) -> dict[str, Any]:
@@ -117,6 +142,8 @@ class PerceptronSolver:
         self.threads = threads
         self.sparse = isinstance(view, CsrView)
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
+        small = problem.fit_intercept and not problem.joint
+        self._intercept_step = intercept_step(view, problem.weights) if small else 1.0
         self._allocate(coef, intercept, average_state)
 
     def _allocate(self, coef: Array, intercept: Array, average_state: dict[str, Array] | None) -> None:
@@ -174,6 +201,7 @@ class PerceptronSolver:
             truncation=self.eta * penalty.l1,
             joint=problem.joint,
             fit_intercept=problem.fit_intercept,
+            intercept_step=self._intercept_step,
             eta=self.eta,
             margin=self.margin,
         )
@@ -295,7 +323,7 @@ class PerceptronSolver:
 
     def _check_size(self, square: float) -> None:
         # Products of such weights would overflow in the precision of the data.
-        if not square <= np.finfo(self.view.dtype).max:
+        if not square <= float(np.finfo(self.view.dtype).max):
             raise ValueError(
                 "Floating-point under-/overflow occurred in the perceptron's weights. Scale the "
                 "features, for example with sklearn.preprocessing.StandardScaler, or use a smaller eta0."

@@ -21,6 +21,7 @@ from separatrix.models._validation import sample_weights
 from separatrix.multiclass import Coding
 from separatrix.solvers._loop import NoImprovement
 from separatrix.solvers._order import Visits
+from separatrix.solvers.perceptron import intercept_step
 from separatrix.traces._types import TraceStep, frozen, linear_columns, number
 
 _LANES = 8
@@ -47,6 +48,8 @@ class PerceptronTracer:
     """One perceptron fit, presentation by presentation."""
 
     unit = "pass"
+    #: What the steps of the intercept are multiplied by.
+    intercept_step = 1.0
 
     def __init__(self, model: Any, X: Array, y: Array, classes: Array, numbers: Array, weight: Any) -> None:
         for name, off in (("penalty", None), ("early_stopping", False)):
@@ -61,6 +64,8 @@ class PerceptronTracer:
         weights = sample_weights(X, y, numbers, classes, weight, model.class_weight)
         seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
         self.visits = Visits(view_of(X), numbers, weights, shuffle=model.shuffle, seed=seed)
+        if not self.coding.joint and not hasattr(model, "kernel"):
+            self.intercept_step = intercept_step(view_of(X), weights)
         self.start(X.shape[1], X.dtype)
 
     def start(self, size: int, dtype: Any) -> None:
@@ -92,8 +97,8 @@ class PerceptronTracer:
         self.W[k] += amount * self.X[row]
         self.drift[k] += self.clock * float(amount) * self.X[row]
         if self.model.fit_intercept:
-            self.b[k] += amount
-            self.drift_b[k] += self.clock * float(amount)
+            self.b[k] += amount * self.number(self.intercept_step)
+            self.drift_b[k] += self.clock * float(amount) * float(self.number(self.intercept_step))
 
     def words(self, index: str, row: int) -> tuple[str, str]:
         """Return what a step changes and what it adds, in words."""
@@ -161,7 +166,8 @@ class PerceptronTracer:
         sign = "+=" if amount > 0 else "−="
         size = number(abs(amount))
         what, times = self.words(index, row)
-        intercept = f", b{index} {sign} {size}" if self.model.fit_intercept else ""
+        of_intercept = number(abs(amount) * self.intercept_step)
+        intercept = f", b{index} {sign} {of_intercept}" if self.model.fit_intercept else ""
         return f"{what} {sign} {size}{times}{intercept}"
 
     def _label(self, k: int) -> str:
