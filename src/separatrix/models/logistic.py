@@ -253,15 +253,18 @@ class LogisticRegression(PathOverC, LinearClassifier):
             context, observer = self._observe(
                 self.max_iter, X, y, {"sample_weight": sample_weight}, attributes
             )
-            outcome = run(
-                solver,
-                Below(solver.tol),
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                verbose=int(self.verbose),
-                name=type(self).__name__,
-                observer=observer,
-            )
+            try:
+                outcome = run(
+                    solver,
+                    Below(solver.tol),
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    verbose=int(self.verbose),
+                    name=type(self).__name__,
+                    observer=observer,
+                )
+            except NotFiniteError:  # of a solver that goes on where compiled steps end
+                refuse_sums(self, X)
             self._store(solver.finish(outcome), getattr(solver, "separation", None))
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
