@@ -33,7 +33,7 @@ def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
             if source == "iris" or (name == "SVC" and not plan.small):
                 repeats = (7 if name in _PROMISED else 3) if not plan.small else 2
                 found.append((f"{source}: {name}", partial(_first_fit, source, name, repeats)))
-    repeats = 3 if plan.small else 7
+    repeats = 2 if plan.small else 7
     found.append(("separatrix --help", partial(_help, repeats)))
     found.append(("separatrix fit on iris", partial(_fit, repeats)))
     return found

@@ -28,7 +28,7 @@ _SHORTEST = 0.05  # seconds; a quicker call is repeated until it takes so long
 _BETWEEN_TURNS = 0.02  # seconds; idle BLAS threads of the last one stop spinning meanwhile
 _FIRST_PASSES, _PASSES = 1, 4  # a pass is the difference of fits with so many
 _MOST_PASSES = 1024
-_CHECK_SECONDS = 1.0  # for orders of visit beyond those asked for, where their values differ much
+_CHECK_SECONDS = 0.5  # for orders of visit beyond those asked for, where their values differ much
 
 
 @dataclass(frozen=True)
