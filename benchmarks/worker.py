@@ -295,7 +295,7 @@ class Workers:
             self.close()
         self._data = data
         library = spec.module.partition(".")[0]
-        if library == "benchmarks":  # what wraps a library of its own: one that is stopped must not end others
+        if library == "benchmarks":  # each wraps a library of its own: one that is stopped ends no other
             library = spec.name
         found = self._workers.setdefault(library, Worker(data))
         found.bring(data)
