@@ -244,6 +244,12 @@ void take_panels(const PanelData<T>& from, const std::int64_t* rows, PanelData<T
     }
 }
 
+// The first `count` values. Not inlined: it is rare, and stands in every tile of every kernel.
+template <class T>
+[[gnu::noinline]] void store_some(T* at, Values<T> values, std::int64_t count) {
+    for (std::int64_t l = 0; l < Register<T>::COUNT && l < count; ++l) at[l] = values[l];
+}
+
 // All values between left rows and the panels from `first` on; row r goes to to(r).
 template <class T, class To>
 inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to, std::int64_t first = 0) {
@@ -252,7 +258,7 @@ inline void store_rows(const Left<T>& left, const PanelData<T>& panels, To to, s
     const auto sink = [=](std::int64_t r, std::int64_t p, int k, Values<T> v) {
         T* at = to(r) + p * PANEL<T> + k * R::COUNT;
         if (!rest || p + 1 < n) return R::store(at, v);
-        for (int l = 0; l < R::COUNT && k * R::COUNT + l < rest; ++l) at[l] = v[l];
+        store_some<T>(at, v, rest - k * R::COUNT);
     };
     with_formula(panels, [&]<Formula F>() {
         const KernelOf<T, F> kernel(panels);
