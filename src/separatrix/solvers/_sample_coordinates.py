@@ -18,6 +18,8 @@ from separatrix.data.view import Array, DataView
 
 #: Features whose products are summed in the precision of the products.
 _STRETCH = 1024
+#: A sample adds a coordinate if what is left of it beside the others is this many times √n rounding errors.
+_LEFT = 16.0
 
 
 class SampleCoordinates:
@@ -51,11 +53,17 @@ class SampleCoordinates:
         dtype = np.dtype(np.float32 if single else view.dtype)
         gram = self._gram(dtype)
         n = gram.shape[0]
-        least = n * float(np.finfo(dtype).eps) * float(np.diag(gram).max())
+        # Products are rounded in proportion to the lengths of both samples: at length 1 all err alike.
+        lengths = np.sqrt(np.diag(gram))
+        inverse = np.divide(1.0, lengths, out=np.zeros(n), where=lengths > 0)
+        gram *= inverse * inverse[:, None]
+        least = _LEFT * np.sqrt(n) * float(np.finfo(dtype).eps)
         factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=least, overwrite_a=1)
+        rank = rank if lengths.any() else 0
         self.pivots = pivots[:rank] - 1
         self.rows = np.zeros((n, rank))
         self.rows[pivots - 1] = np.tril(factor)[:, :rank]
+        self.rows *= lengths[:, None]
 
     def _gram(self, dtype: np.dtype[Any]) -> Array:
         """Return the Gram matrix of the centred samples, products formed in the given precision."""
