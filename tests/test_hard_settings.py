@@ -6,11 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from separatrix.data.memory import view_of
 from separatrix.kernels import Linear, Sigmoid
-from separatrix.models.svc import SVC
+from separatrix.models.svc import SVC, NuSVC
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import choose_precision
 
@@ -92,6 +94,25 @@ def test_an_indefinite_kernel_with_negative_diagonal_ends_at_a_local_optimum():
     assert model.certificate_.status == "nonconvex"
     assert model.certificate_.kkt_violation <= model.tol
     assert violation(model, K, Y, 1.0) <= 2 * model.tol
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SVC(kernel="sigmoid", C=10, gamma=0.1), load_wine),
+        (SVC(kernel="sigmoid", C=100, gamma=0.1), load_breast_cancer),
+        (NuSVC(kernel="sigmoid", nu=0.1, gamma=0.3, coef0=0.5), load_wine),
+        (NuSVC(kernel="sigmoid", nu=0.1, gamma=0.3, coef0=0.5), load_breast_cancer),
+    ],
+    ids=lambda value: str(getattr(value, "__name__", value)),
+)
+def test_an_indefinite_kernel_is_told_from_rounding_errors(model, data):
+    """``w'w`` far below 0 is no rounding error, and no gap or vanishing margin follows from it."""
+    samples, labels = data(return_X_y=True)
+    model.fit(StandardScaler().fit_transform(samples), labels)
+    assert model.certificate_.status == "nonconvex"
+    assert model.certificate_.gap is None
+    assert model.certificate_.kkt_violation <= model.tol
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

@@ -1,27 +1,40 @@
-"""Values that other programs print in their documentation, on data that everyone has.
+"""Values that other programs print, on data that everyone has.
 
 R with its packages ``stats`` (``glm``), ``MASS`` (``lda``, ``qda``) and ``e1071`` (``svm``), on ``iris``
-and ``mtcars``; glmnet on the example of its maintainers' comparison with scikit-learn.
+and ``mtcars``; glmnet on the example of its maintainers' comparison with scikit-learn. Values with nine
+digits and more were computed with R 4.2.2, e1071 1.7.13, kernlab 0.9.32, MASS 7.3.58.2 and nnet 7.3.18.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
+from separatrix import GaussianClassifier, OneClassSVM, kernels
 from separatrix.models.discriminant import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.svc import SVC
+from separatrix.models.svr import SVR
 
 IRIS, SPECIES = load_iris(return_X_y=True)
+#: ``scale(iris[, 1:4])``
+SCALED = (IRIS - IRIS.mean(axis=0)) / IRIS.std(axis=0, ddof=1)
 
 # mtcars (Henderson and Velleman 1981): weight in 1000 lbs, horsepower, and whether the gearbox is manual
 WT = [2.62, 2.875, 2.32, 3.215, 3.44, 3.46, 3.57, 3.19, 3.15, 3.44, 3.44, 4.07, 3.73, 3.78, 5.25, 5.424]
 WT += [5.345, 2.2, 1.615, 1.835, 2.465, 3.52, 3.435, 3.84, 3.845, 1.935, 2.14, 1.513, 3.17, 2.77, 3.57, 2.78]
 HP = [110, 110, 93, 110, 175, 105, 245, 62, 95, 123, 123, 180, 180, 180, 205, 215]
 HP += [230, 66, 52, 65, 97, 150, 150, 245, 175, 66, 91, 113, 264, 175, 335, 109]
+MPG = [21, 21, 22.8, 21.4, 18.7, 18.1, 14.3, 24.4, 22.8, 19.2, 17.8, 16.4, 17.3, 15.2, 10.4, 10.4]
+MPG += [14.7, 32.4, 30.4, 33.9, 21.5, 15.5, 15.2, 13.3, 19.2, 27.3, 26, 30.4, 15.8, 19.7, 15, 21.4]
+QSEC = [16.46, 17.02, 18.61, 19.44, 17.02, 20.22, 15.84, 20, 22.9, 18.3, 18.9, 17.4, 17.6, 18, 17.98, 17.82]
+QSEC += [17.42, 19.47, 18.52, 19.9, 20.01, 16.87, 17.3, 15.41, 17.05, 18.9, 16.7, 16.9, 14.5, 15.5]
+QSEC += [14.6, 18.6]
+GEAR = [4, 4, 4, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 4, 4, 4, 3, 3, 3, 3, 3, 4, 5, 5, 5, 5, 5, 4]
 AM = [1, 1, 1] + 14 * [0] + [1, 1, 1] + 5 * [0] + 7 * [1]
 
 
@@ -63,11 +76,10 @@ def test_qda_of_mass():
 
 def test_svm_of_e1071():
     """``svm(Species ~ ., data = iris)``: standardised (n − 1), gamma 1/4, cost 1, 51 vectors ( 8 22 21 )."""
-    X = (IRIS - IRIS.mean(axis=0)) / IRIS.std(axis=0, ddof=1)
-    model = SVC(gamma=0.25).fit(X, SPECIES)
+    model = SVC(gamma=0.25).fit(SCALED, SPECIES)
     assert_array_equal(model.n_support_, [8, 22, 21])
     confusion = np.zeros((3, 3), dtype=int)
-    np.add.at(confusion, (model.predict(X), SPECIES), 1)
+    np.add.at(confusion, (model.predict(SCALED), SPECIES), 1)
     assert_array_equal(confusion, [[50, 0, 0], [0, 48, 2], [0, 2, 48]])
 
 
@@ -82,3 +94,105 @@ def test_glmnet():
     assert_allclose(three.coef_[1], [-8.164030176e-05, 4.734548012e-02], atol=1e-7)
     shares = [-0.12004759652, 0.2251747383, -0.1051271418]
     assert_allclose(three.intercept_ - three.intercept_.mean(), shares, atol=1e-7)
+
+
+def test_class_weights_of_e1071():
+    """``svm(Species ~ ., iris, class.weights = c(1, 2, 5), tolerance = 1e-8)``: nSV, rho, three rows."""
+    model = SVC(gamma=0.25, class_weight={0: 1, 1: 2, 2: 5}, tol=1e-8, decision_function_shape="ovo")
+    model.fit(SCALED, SPECIES)
+    assert_array_equal(model.n_support_, [8, 22, 13])
+    assert_allclose(-model.intercept_, [-0.0204497665799, 0.131093897623, 0.0819757372219], atol=1e-7)
+    rows = [
+        [1.19703466, 1.09162903, 0.917816465],
+        [-1.13274139, -0.903671052, 0.00539462503],
+        [-1.1922365, -0.999999991, -1.00000009],
+    ]
+    assert_allclose(model.decision_function(SCALED[[0, 70, 106]]), rows, atol=1e-6)
+
+
+def test_one_class_of_e1071():
+    """``svm(scale(iris[, 1:4]), type = "one-classification", nu = 0.2, gamma = 0.1)``."""
+    model = OneClassSVM(nu=0.2, gamma=0.1, tol=1e-8).fit(SCALED)
+    found = [-model.intercept_[0], *model.decision_function(SCALED[[0, 70, 106]])]
+    assert_allclose(found, [12.2388312, 0.701486432, 1.57017183, -0.561544905], atol=1e-6)
+
+
+def test_regression_of_e1071():
+    """``svm(scale(mtcars[, c("wt", "hp")]), mtcars$mpg, kernel = "linear", epsilon = 1)``."""
+    X = np.c_[WT, HP]
+    model = SVR(kernel="linear", epsilon=1.0, tol=1e-10)
+    model.fit((X - X.mean(axis=0)) / X.std(axis=0, ddof=1), MPG)
+    assert_allclose(model.coef_, [[-3.45319032, -2.07167493]], rtol=1e-7)
+    assert_allclose(model.intercept_, [19.5155123], rtol=1e-7)
+    assert model.n_support_[0] == 20
+
+
+def test_posteriors_of_mass():
+    """Flowers 71, 84 and 134 of iris; ``lda`` and ``qda`` divide by n − K and n_k − 1, ``"mle"`` by n_k."""
+    rows = [70, 83, 133]
+    shared = GaussianClassifier(covariance="shared", divisor="unbiased").fit(IRIS, SPECIES)
+    lda = [[0.253228225, 0.746771775], [0.143391908, 0.856608092], [0.729388128, 0.270611872]]
+    assert_allclose(shared.predict_proba(IRIS[rows])[:, 1:], lda, atol=1e-8)
+    full = GaussianClassifier(covariance="full", divisor="unbiased").fit(IRIS, SPECIES)
+    qda = [[0.335944183, 0.664055817], [0.154348331, 0.845651669], [0.604961132, 0.395038868]]
+    assert_allclose(full.predict_proba(IRIS[rows])[:, 1:], qda, atol=1e-8)
+    mle = [[0.328451334, 0.671548666], [0.147357616, 0.852642384], [0.602287982, 0.397712018]]
+    model = QuadraticDiscriminantAnalysis().fit(IRIS, SPECIES)
+    assert_allclose(model.predict_proba(IRIS[rows])[:, 1:], mle, atol=1e-8)
+
+
+def test_multinom_of_nnet():
+    """``multinom(factor(gear) ~ qsec, mtcars)``: coefficients against the first class, deviance."""
+    model = LogisticRegression(C=np.inf, tol=1e-12).fit(np.c_[QSEC], GEAR)
+    found = np.c_[model.intercept_, model.coef_]
+    expected = [[-12.3556037, 0.663940444], [24.2504657, -1.52489091]]
+    assert_allclose(found[1:] - found[0], expected, rtol=1e-5)
+    assert_allclose(2 * model.certificate_.primal, 46.7616545, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values"),
+    [
+        (kernels.RBF(0.3), [0.00815601163267, 0.000229639470144, 0.360594940173]),  # rbfdot(0.3)
+        (kernels.Polynomial(3, 0.2, 1.5), [1839.16614701, 1734.9212201, 6615.02723565]),  # polydot
+        (kernels.Sigmoid(0.01, 0.2), [0.627692948157, 0.620489106822, 0.787037803324]),  # tanhdot(0.01, 0.2)
+        (kernels.Bessel(1, 1, 1), [-0.0337028931985, -0.13084991947, 0.631119795454]),  # besseldot(1, 1, 1)
+        (kernels.Bessel(0.7, 1, 2), [0.085120672281, 0.000854628371024, 0.649175987057]),
+        (kernels.Bessel(1, 2, 3), [0.00595518239046, -2.90558928464e-06, 0.413699972602]),
+        (kernels.AnovaRBF(1, 1), [1.17792943456, 1.20275895874, 2.08539303136]),  # anovadot(1, 1)
+        (kernels.AnovaRBF(0.5, 2), [2.59706772857, 2.36538771677, 7.58092962704]),
+    ],
+    ids=str,
+)
+def test_kernels_of_kernlab(kernel, values):
+    """The three pairs among flowers 1, 51 and 101 of iris."""
+    K = np.asarray(kernel(IRIS[[0, 50, 100]]))
+    assert_allclose(K[[0, 0, 1], [1, 2, 2]], values, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "raw", "normalised"),
+    [
+        (kernels.Spectrum(2), [10, 8, 7, 2, 2, 3], [0.956182887468, 0.36514837167, 0.436435780472]),
+        (kernels.BoundedRange(3), [40, 33, 33, 9, 10, 9], [0.908295106229, 0.474341649025, 0.580258853186]),
+        (kernels.ConstantSubstring(), [61, 36, 48, 9, 10, 10], [0.66529914386, 0.36439934858, 0.45643546459]),
+        (
+            kernels.ExponentialSubstring(1.1),
+            [46.7899271265, 30.6946867762, 37.5598289301, 8.01652892562, 8.76784372652, 8.30134553651],
+            [0.732192403573, 0.406757841332, 0.496542872272],
+        ),
+        (
+            kernels.Subsequence(2, decay=0.5),
+            [1.10255432129, 0.822326660156, 0.766174316406, 0.125, 0.17578125, 0.140625],
+            [0.894706469857, 0.317452496954, 0.535522208399],
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_string_kernels_of_kernlab(kernel, raw, normalised):
+    """``stringdot``: a line feed ends each text and counts as its last character, but not in "sequence"."""
+    end = "" if isinstance(kernel, kernels.Subsequence) else "\n"
+    texts = [text + end for text in ("gatagaca", "acataga", "cat")]
+    K, bare = np.asarray(kernel(texts)), np.asarray(replace(kernel, normalize=False)(texts))
+    assert_allclose(bare[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]], raw, rtol=1e-11)
+    assert_allclose(K[[0, 0, 1], [1, 2, 2]], normalised, rtol=1e-11)

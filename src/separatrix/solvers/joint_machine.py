@@ -93,6 +93,7 @@ class JointMachine:
                 relative_gap=solver.gap / size if size > 0 else 0.0,
                 violation=found.violation,
                 vanishes=False,
+                indefinite=False,
             )
         ]
 

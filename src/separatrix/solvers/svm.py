@@ -276,7 +276,7 @@ class SupportMachines:
         found = self.solutions
         codes = np.maximum(found.status, 0)
         lost = drowned(self.machines, self.problems, found.alpha, self.matrix.diag, max(self.gap, _LOST))
-        lost &= (codes == STATUS.index("converged")) & ~self.machines.vanishes
+        lost &= (codes == STATUS.index("converged")) & ~self.machines.vanishes & ~self.machines.indefinite
         codes[lost] = STATUS.index("rounding")
         return {STATUS[code] for code in codes[lost | ~(found.violation <= self.tol)].tolist()}
 
@@ -291,5 +291,5 @@ class SupportMachines:
             return "inseparable"
         if missed & {"max_iter", "running", "rounding"}:
             return "max_iter"
-        nonconvex = (found.status == STATUS.index("nonconvex")).any()
-        return "nonconvex" if nonconvex else "converged"
+        nonconvex = (found.status == STATUS.index("nonconvex")) | self.machines.indefinite
+        return "nonconvex" if nonconvex.any() else "converged"
