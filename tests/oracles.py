@@ -235,7 +235,8 @@ def dual_meaning(problem, a, gradient, diag):
         "dual": dual,
         "gap": gap,
         "relative_gap": gap / size if 0 < size < np.inf else np.inf if gap else 0.0,
-        "vanishes": a @ p == 0 and square <= 1e-9 * length**2,
+        "vanishes": a @ p == 0 and abs(square) <= 1e-9 * length**2,
+        "indefinite": square < -1e-9 * length**2,
     }
 
 

@@ -19,7 +19,7 @@ struct DualPoints {
 
 // Numbers per problem, and coef and slack per variable.
 struct DualMeanings {
-    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes;
+    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes, *indefinite;
     double *coef, *slack;
 };
 
@@ -92,7 +92,7 @@ public:
         }
         const double size = std::fmax(std::fabs(primal), std::fabs(dual));
         // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-        if (constant == 0)
+        if (constant == 0 || square < 0)
             for (std::int64_t v = begin; v < end; ++v) length += p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
         to.intercept[k] = b + 0.0;
         to.rho[k] = rho;
@@ -101,7 +101,9 @@ public:
         to.dual[k] = dual;
         to.gap[k] = gap;
         to.relative_gap[k] = gap == 0 ? 0.0 : size > 0 && size < INF && !std::isnan(gap) ? gap / size : INF;
-        to.vanishes[k] = constant == 0 && square <= CANCELLED * length * length;
+        const double cancelled = CANCELLED * length * length;
+        to.vanishes[k] = constant == 0 && std::fabs(square) <= cancelled;
+        to.indefinite[k] = square < -cancelled;
     }
 };
 

@@ -129,7 +129,8 @@ class Work:
             self.linear = self.linear[:half] - self.price
         #: Whether many variables are free, so that steps in rounds are worth more of them. (Directions of
         #: negative curvature are found among all pairs, not among those of a round.)
-        self.in_rounds = matrix.definite and (self.price is not None or self.separate)
+        known = matrix.native is not None and matrix.definite
+        self.in_rounds = known and (self.price is not None or self.separate)
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
@@ -293,7 +294,7 @@ class Work:
         if self.problem.linear.any():
             return False
         length = dot(self.alpha, np.tile(np.sqrt(np.abs(self.diag)), self.copies))
-        return dot(self.signs * self.alpha, self.E) <= _CANCELLED * length * length
+        return abs(dot(self.signs * self.alpha, self.E)) <= _CANCELLED * length * length
 
     def gap_within(self, doubt: float) -> tuple[float, float]:
         """Return the relative gap, and about how much of it an error of E of that size makes."""

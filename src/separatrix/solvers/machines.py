@@ -48,6 +48,9 @@ class Machine:
         Largest violation of the optimality conditions.
     vanishes : bool
         Whether ``w`` is 0 but for rounding errors: its parts cancel.
+    indefinite : bool
+        Whether ``w'w`` is less than 0 by more than rounding errors: the kernel is not positive semidefinite,
+        and nothing is proven of the minimum.
     """
 
     coef: Array
@@ -61,10 +64,22 @@ class Machine:
     relative_gap: float
     violation: float
     vanishes: bool
+    indefinite: bool
 
 
 #: The attributes of a machine that are numbers; all but the last in the order of the compiled loop.
-_NUMBERS = ("intercept", "rho", "square", "primal", "dual", "gap", "relative_gap", "vanishes", "violation")
+_NUMBERS = (
+    "intercept",
+    "rho",
+    "square",
+    "primal",
+    "dual",
+    "gap",
+    "relative_gap",
+    "vanishes",
+    "indefinite",
+    "violation",
+)
 #: Of ``a² k(x, x)``, what the rounding of kernel sums may have made of the values.
 _ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
@@ -91,6 +106,7 @@ class Machines(Sequence[Machine]):
     relative_gap: Array
     violation: Array
     vanishes: Array
+    indefinite: Array
 
     def __init__(self, offsets: Array, coef: Array, slack: Array, **numbers: Array) -> None:
         self.offsets, self.coef, self.slack = offsets, coef, slack
@@ -165,7 +181,8 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
             part = problems.part(k)
             violation[k] = kkt_violation(problems[k], a[part], gradient[part])
     found = dict(zip(_NUMBERS, (*numbers, violation), strict=True))
-    found["vanishes"] = found["vanishes"] > 0
+    for name in ("vanishes", "indefinite"):
+        found[name] = found[name] > 0
     return Machines(problems.offsets, variables[0], variables[1], **found)
 
 

@@ -249,7 +249,8 @@ class SupportMachines:
         """Return of which problems the gap is too large, and fell enough in the last round."""
         found, machines = self.solutions, self.machines
         wide = (machines.relative_gap > self.gap) & (machines.relative_gap <= 0.5 * before)
-        able = (found.status <= _OUT) & (found.steps < self.max_steps) & ~machines.vanishes
+        able = (found.status <= _OUT) & (found.steps < self.max_steps)
+        able &= ~(machines.vanishes | machines.indefinite)
         return np.asarray(wide & able)
 
     def _continue(self, wanted: Array, tol: float) -> None:
@@ -276,7 +277,7 @@ class SupportMachines:
         found = self.solutions
         codes = np.maximum(found.status, 0)
         lost = drowned(self.machines, self.problems, found.alpha, self.matrix.diag, max(self.gap, _LOST))
-        lost &= (codes == STATUS.index("converged")) & ~self.machines.vanishes
+        lost &= (codes == _CONVERGED) & ~(self.machines.vanishes | self.machines.indefinite)
         codes[lost] = STATUS.index("rounding")
         return {STATUS[code] for code in codes[lost | ~(found.violation <= self.tol)].tolist()}
 
@@ -291,5 +292,5 @@ class SupportMachines:
             return "inseparable"
         if missed & {"max_iter", "running", "rounding"}:
             return "max_iter"
-        nonconvex = (found.status == STATUS.index("nonconvex")).any()
-        return "nonconvex" if nonconvex else "converged"
+        nonconvex = (found.status == STATUS.index("nonconvex")) | self.machines.indefinite
+        return "nonconvex" if nonconvex.any() else "converged"
