@@ -162,6 +162,7 @@ def test_what_dual_points_mean(kind: str) -> None:
     assert np.isinf(violation[1])
     assert not np.isinf(found.violation).any()
     assert kind == "separate" or found.vanishes.any() == (kind == "vanishing")
+    assert kind == "vanishing" or found.indefinite.any() or (found.square > 0).all()
     for k, problem in enumerate(problems):
         part = problems.part(k)
         wanted = dual_meaning(problem, a[part], gradient[part], matrix.diag)

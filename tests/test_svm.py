@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles_svm
 from separatrix.data.threads import at_most
-from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum
+from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 from separatrix.models.one_class import OneClassSVM
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
@@ -462,6 +463,31 @@ def test_indefinite_kernels_end_and_say_so():
     assert "only local" in model.certificate_.message
     assert model.certificate_.gap is None
     assert np.all(np.abs(model.dual_coef_) <= 1.0)
+
+
+@pytest.mark.parametrize("machine", [SVC(C=100.0), NuSVC(nu=0.3), SVR(C=100.0), OneClassSVM(nu=0.3)])
+def test_weights_of_negative_length_prove_a_kernel_indefinite(machine):
+    """Then nothing is blamed on rounding errors or on nu, and no weights are called 0."""
+    random = np.random.default_rng(11)
+    X = random.normal(size=(60, 3))
+    y = np.where(X[:, 0] + random.normal(size=60) > 0, 1, -1)
+    model = clone(machine).set_params(kernel="sigmoid", gamma=0.1).fit(X, y)
+    support, coef = X[model.support_], model.dual_coef_[0]
+    assert coef @ np.tanh(0.1 * support @ support.T) @ coef < -1e-3
+    assert model.certificate_.status == "nonconvex"
+    assert model.certificate_.gap is None
+
+
+def test_a_gap_is_proven_only_of_kernels_that_are_known_to_be_definite():
+    X, y = overlapping(60, seed=11)
+    for kernel in ("rbf", Laplacian(0.3), RBF(0.5) + 0.1 * Polynomial(2), Polynomial(3, 0.1, 1.0)):
+        assert "if the kernel" not in SVC(kernel=kernel).fit(X, y).certificate_.message
+    doubtful = "(duality gap, if the kernel is positive semidefinite)"
+    values = RBF(0.3)(X)
+    assert doubtful in SVC(kernel="precomputed").fit(values, y).certificate_.message
+    assert doubtful in SVC(kernel=lambda A, B: np.exp(A @ B.T / 4)).fit(X, y).certificate_.message
+    assert not (RBF(0.5) * Sigmoid(0.1)).definite
+    assert not Polynomial(3, 0.1, -1.0).definite
 
 
 def test_verbose_tells_what_is_needed_before(capsys):

@@ -90,7 +90,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
             const DualPoints points{count, separate, starts.data(), rows.data(), signs.data(), linear.data(), upper.data(),
                                     alpha.data(), gradient.data(), diag.data()};
             const DualMeanings meanings{to, to + count, to + 2 * count, to + 3 * count, to + 4 * count, to + 5 * count,
-                                        to + 6 * count, to + 7 * count, each, each + size};
+                                        to + 6 * count, to + 7 * count, to + 8 * count, each, each + size};
             nb::gil_scoped_release release;
             const DualMeaning meaning(points, meanings);
             for (std::int64_t k = 0; k < count; ++k) meaning.find(k);

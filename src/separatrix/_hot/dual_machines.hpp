@@ -19,13 +19,15 @@ struct DualPoints {
 
 // Numbers per problem, and coef and slack per variable.
 struct DualMeanings {
-    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes;
+    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes, *indefinite;
     double *coef, *slack;
 };
 
 class DualMeaning {
     // Part of the summed lengths below which a difference of vectors is no more than rounding.
     static constexpr double CANCELLED = 1e-9;
+    // How far below 0 w'w is beyond any rounding: of kernel values in single precision, too.
+    static constexpr double BELOW = 1e-6;
     // Of a² k(x, x), what the rounding of products may have made of the sums.
     static constexpr double ROUNDING = 2 * std::numeric_limits<double>::epsilon();
     static constexpr double INF = std::numeric_limits<double>::infinity();
@@ -92,7 +94,7 @@ public:
         }
         const double size = std::fmax(std::fabs(primal), std::fabs(dual));
         // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-        if (constant == 0)
+        if (constant == 0 || square < 0)
             for (std::int64_t v = begin; v < end; ++v) length += p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
         to.intercept[k] = b + 0.0;
         to.rho[k] = rho;
@@ -101,7 +103,9 @@ public:
         to.dual[k] = dual;
         to.gap[k] = gap;
         to.relative_gap[k] = gap == 0 ? 0.0 : size > 0 && size < INF && !std::isnan(gap) ? gap / size : INF;
-        to.vanishes[k] = constant == 0 && square <= CANCELLED * length * length;
+        const bool indefinite = square < -BELOW * length * length;
+        to.vanishes[k] = constant == 0 && !indefinite && square <= CANCELLED * length * length;
+        to.indefinite[k] = indefinite;
     }
 };
 

@@ -37,6 +37,11 @@ class Kernel(ABC):
         return "any"
 
     @property
+    def definite(self) -> bool:
+        """Whether it is known to be positive semidefinite on any samples, as an inner product is."""
+        return True
+
+    @property
     def precomputed(self) -> bool:
         """Whether samples are rows of the kernel matrix itself."""
         return self.samples == "matrix"

@@ -47,6 +47,11 @@ class Bessel(VectorKernel):
             raise ValueError(f"order must be at least 0, not {self.order!r}")
         object.__setattr__(self, "degree", whole(self.degree, "degree", least=1))
 
+    @property
+    def definite(self) -> bool:
+        """Not known to be positive semidefinite."""
+        return False
+
     def _block(self, A: Rows, B: Rows | None) -> NDArray[Any]:
         values = squared_distances(A, B)
         in_blocks(self._replace, values.reshape(-1))

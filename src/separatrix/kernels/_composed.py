@@ -29,6 +29,11 @@ class _Composed(Kernel):
         kinds = {part.samples for part in self.parts} - {"any"}
         return kinds.pop() if kinds else "any"
 
+    @property
+    def definite(self) -> bool:
+        """Whether all its parts are known to be positive semidefinite."""
+        return all(part.definite for part in self.parts)
+
     def _check(self) -> None:
         for part in self.parts:
             if not isinstance(part, Kernel):

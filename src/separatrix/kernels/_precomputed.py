@@ -32,6 +32,11 @@ class Precomputed(Kernel):
     """
 
     @property
+    def definite(self) -> bool:
+        """Not known to be positive semidefinite."""
+        return False
+
+    @property
     def samples(self) -> str:
         """What it compares: rows of a "matrix"."""
         return "matrix"

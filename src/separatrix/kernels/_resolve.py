@@ -47,6 +47,11 @@ class CallableKernel(Kernel):
         if not callable(self.function):
             raise TypeError(f"function must be callable as function(A, B), not {self.function!r}")
 
+    @property
+    def definite(self) -> bool:
+        """Not known to be positive semidefinite."""
+        return False
+
     def __call__(self, A: Rows, B: Rows | None = None) -> NDArray[Any]:
         """Kernel values between the rows of `A` (n) and of `B` (m; `A` itself if None), shape (n, m)."""
         other = A if B is None else B

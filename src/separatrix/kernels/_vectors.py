@@ -68,6 +68,11 @@ class Polynomial(VectorKernel):
         object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
         object.__setattr__(self, "coef0", finite(self.coef0, "coef0"))
 
+    @property
+    def definite(self) -> bool:
+        """Whether no term is negative."""
+        return self.coef0 >= 0
+
     def _block(self, A: Rows, B: Rows | None) -> NDArray[Any]:
         return self._of_products(inner_products(A, B))
 
@@ -108,6 +113,11 @@ class Sigmoid(VectorKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
         object.__setattr__(self, "coef0", finite(self.coef0, "coef0"))
+
+    @property
+    def definite(self) -> bool:
+        """Not known to be positive semidefinite."""
+        return False
 
     def _block(self, A: Rows, B: Rows | None) -> NDArray[Any]:
         return self._of_products(inner_products(A, B))

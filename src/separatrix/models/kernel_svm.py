@@ -180,6 +180,7 @@ class KernelSVM(IterativeEstimator):
             separable=separable,
             verdict=verdict,
             out_of_reach=unfinished and getattr(solver, "out_of_reach", False),
+            definite=solver.matrix.definite,
         )
         self.history_ = outcome.history
         self.fit_status_ = 0 if outcome.status in ("converged", "nonconvex") else 1

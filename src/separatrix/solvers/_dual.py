@@ -19,6 +19,8 @@ NEGATIVE = 1e-5
 _NO_MARGIN = 1e-12
 #: Squared length of weights, relative to that of their parts, at which these cancel, as in dual_machines.hpp.
 _CANCELLED = 1e-9
+#: How far below 0 it is beyond any rounding: of kernel values in single precision, too.
+_BELOW = 1e-6
 #: Relative gap of a point that is far from the solution.
 _FAR = 0.5
 #: Relative rounding error of a double.
@@ -129,7 +131,8 @@ class Work:
             self.linear = self.linear[:half] - self.price
         #: Whether many variables are free, so that steps in rounds are worth more of them. (Directions of
         #: negative curvature are found among all pairs, not among those of a round.)
-        self.in_rounds = matrix.definite and (self.price is not None or self.separate)
+        known = matrix.native is not None and matrix.definite
+        self.in_rounds = known and (self.price is not None or self.separate)
         self.diag = matrix.diag[self.points]
         n = matrix.shape[0]
         self.everything = self.points.size == n and np.array_equal(self.points, np.arange(n))
@@ -293,7 +296,8 @@ class Work:
         if self.problem.linear.any():
             return False
         length = dot(self.alpha, np.tile(np.sqrt(np.abs(self.diag)), self.copies))
-        return dot(self.signs * self.alpha, self.E) <= _CANCELLED * length * length
+        square = dot(self.signs * self.alpha, self.E)
+        return -_BELOW * length * length <= square <= _CANCELLED * length * length
 
     def gap_within(self, doubt: float) -> tuple[float, float]:
         """Return the relative gap, and about how much of it an error of E of that size makes."""

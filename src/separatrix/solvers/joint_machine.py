@@ -35,7 +35,8 @@ class JointMachine:
     """
 
     def __init__(self, matrix: KernelMatrix, classes: Array, upper: Array, *, tol: float) -> None:
-        self.solver, self.tol, self.rounds = KernelCrammerSinger(matrix, classes, upper, tol=tol), tol, 0
+        self.matrix, self.tol, self.rounds = matrix, tol, 0
+        self.solver = KernelCrammerSinger(matrix, classes, upper, tol=tol)
         self.status = "running"
 
     def steps(self, control: Control) -> Iterator[Step]:

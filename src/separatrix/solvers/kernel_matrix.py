@@ -183,9 +183,7 @@ class KernelMatrix:
     @property
     def definite(self) -> bool:
         """Whether the kernel is known to be positive semidefinite."""
-        if self.native is None or self.native.formula == 3:
-            return False
-        return self.native.formula != 1 or self.native.coef0 >= 0
+        return self.kernel.definite
 
     def prepare(self, precision: Precision) -> None:
         """Pack all samples, if they may be kept, before several threads ask for some of them."""

@@ -49,8 +49,8 @@ class Machine:
     vanishes : bool
         Whether ``w`` is 0 but for rounding errors: its parts cancel.
     indefinite : bool
-        Whether ``w'w`` is so far below 0 that the kernel is not positive semidefinite: nothing bounds the
-        objective from below then, and ``primal``, ``dual`` and ``gap`` prove nothing.
+        Whether ``w'w`` is less than 0 by more than rounding errors: the kernel is not positive semidefinite,
+        and nothing is proven of the minimum.
     """
 
     coef: Array
@@ -67,13 +67,21 @@ class Machine:
     indefinite: bool
 
 
-#: The attributes of a machine that are numbers; first those of the compiled loop, in its order.
-_COMPILED = ("intercept", "rho", "square", "primal", "dual", "gap", "relative_gap", "vanishes")
-_NUMBERS = (*_COMPILED, "violation", "indefinite")
+#: The attributes of a machine that are numbers; all but the last in the order of the compiled loop.
+_NUMBERS = (
+    "intercept",
+    "rho",
+    "square",
+    "primal",
+    "dual",
+    "gap",
+    "relative_gap",
+    "vanishes",
+    "indefinite",
+    "violation",
+)
 #: Of ``a² k(x, x)``, what the rounding of kernel sums may have made of the values.
 _ROUNDING = 2 * float(np.finfo(np.float64).eps)
-#: Of ``(Σ a √k(x, x))²``, how far below 0 ``w'w`` is beyond any rounding: of kernel values in single, too.
-_BELOW = 1e-6
 
 
 class Machines(Sequence[Machine]):
@@ -153,7 +161,7 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
         The kernel values ``k(x_i, x_i)`` of all samples.
     """
     count, size = len(problems), problems.rows.size
-    numbers, variables = np.empty((len(_COMPILED), count)), np.empty((2, size))
+    numbers, variables = np.empty((len(_NUMBERS) - 1, count)), np.empty((2, size))
     _hot.dual_machines(
         problems.offsets,
         problems.rows,
@@ -172,13 +180,9 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
         for k in np.flatnonzero(np.isinf(violation)).tolist():
             part = problems.part(k)
             violation[k] = kkt_violation(problems[k], a[part], gradient[part])
-    found = dict(zip(_COMPILED, numbers, strict=True), violation=violation)
-    found["indefinite"] = found["square"] < 0
-    for k in np.flatnonzero(found["indefinite"]).tolist():
-        part = problems.part(k)
-        length = np.dot(a[part], np.sqrt(np.abs(diag[problems.rows[part]])))
-        found["indefinite"][k] = found["square"][k] < -_BELOW * length * length
-    found["vanishes"] = (found["vanishes"] > 0) & ~found["indefinite"]
+    found = dict(zip(_NUMBERS, (*numbers, violation), strict=True))
+    for name in ("vanishes", "indefinite"):
+        found[name] = found[name] > 0
     return Machines(problems.offsets, variables[0], variables[1], **found)
 
 

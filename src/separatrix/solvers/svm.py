@@ -249,7 +249,8 @@ class SupportMachines:
         """Return of which problems the gap is too large, and fell enough in the last round."""
         found, machines = self.solutions, self.machines
         wide = (machines.relative_gap > self.gap) & (machines.relative_gap <= 0.5 * before)
-        able = (found.status <= _OUT) & (found.steps < self.max_steps) & ~machines.vanishes
+        able = (found.status <= _OUT) & (found.steps < self.max_steps)
+        able &= ~(machines.vanishes | machines.indefinite)
         return np.asarray(wide & able)
 
     def _continue(self, wanted: Array, tol: float) -> None:
@@ -276,7 +277,7 @@ class SupportMachines:
         found = self.solutions
         codes = np.maximum(found.status, 0)
         lost = drowned(self.machines, self.problems, found.alpha, self.matrix.diag, max(self.gap, _LOST))
-        lost &= (codes == STATUS.index("converged")) & ~self.machines.vanishes & ~self.machines.indefinite
+        lost &= (codes == _CONVERGED) & ~(self.machines.vanishes | self.machines.indefinite)
         codes[lost] = STATUS.index("rounding")
         return {STATUS[code] for code in codes[lost | ~(found.violation <= self.tol)].tolist()}
 

@@ -28,6 +28,7 @@ def certify(
     separable: bool | None = None,
     verdict: str = "",
     out_of_reach: bool = False,
+    definite: bool = True,
 ) -> Certificate:
     """Return the certificate of all problems together.
 
@@ -51,6 +52,8 @@ def certify(
         Words that explain a status of "inseparable".
     out_of_reach : bool
         Whether rounding errors, not a number of steps, kept the fit from its tolerance.
+    definite : bool
+        Whether the kernel is known to be positive semidefinite: the gap proves nothing where it is not.
     """
     every = Machines.of(machines)
     violation, primal, dual = float(every.violation.max()), float(every.primal.sum()), float(every.dual.sum())
@@ -62,7 +65,7 @@ def certify(
         relative = gap / size if size > 0 else 0.0
     return Certificate(
         status=outcome.status,
-        message=verdict or _explain(every, outcome, tol, violation, relative, advice, out_of_reach),
+        message=verdict or _explain(every, outcome, tol, violation, relative, advice, out_of_reach, definite),
         iterations=iterations,
         seconds=outcome.seconds,
         primal=primal if isfinite(primal) else None,
@@ -83,6 +86,7 @@ def _explain(
     relative: float | None,
     advice: str,
     out_of_reach: bool,
+    definite: bool,
 ) -> str:
     if outcome.status == "nonconvex":
         return (
@@ -93,7 +97,8 @@ def _explain(
     if machines.vanishes.any() and outcome.status == "converged":
         return f"the best weights are 0, up to rounding (KKT violation {violation:.2g})"
     if relative is not None:
-        within = f"within {relative:.2g} of the minimum (duality gap)"
+        proof = "duality gap" if definite else "duality gap, if the kernel is positive semidefinite"
+        within = f"within {relative:.2g} of the minimum ({proof})"
         if len(machines) > 1:
             worst = float(machines.relative_gap.max())
             within += f", the worst of {len(machines)} problems within {worst:.2g}"
