@@ -663,6 +663,24 @@ class SmoFloat32(_Smo): ...
 class SmoFloat64(_Smo): ...
 
 def run_smo(problems: list[Any], seconds: float, /) -> None: ...
+# Text as int8: an upper bound of its rows.
+def count_lines(text: NDArray[Any], /) -> int: ...
+
+# Text as int8, separator and quotation mark (0: none), spellings of missing values, of each column its place
+# in a row of `values`, −1 if it is skipped, −2 if it is the label; then what is written: rows of numbers,
+# codes of labels, and of each column whether a value is no number. Returns the number of rows, whether the
+# text was plain, and where in the text each label begins and ends.
+def parse_delimited(
+    text: NDArray[Any],
+    marks: tuple[int, int],
+    missing: list[str],
+    slots: NDArray[Any],
+    values: NDArray[Any],
+    codes: NDArray[Any],
+    texts: NDArray[Any],
+    /,
+) -> tuple[int, bool, list[tuple[int, int]]]: ...
+
 # Text as int8, one block of whole lines: upper bounds of rows and values.
 def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...
 

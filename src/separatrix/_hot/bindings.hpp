@@ -30,6 +30,7 @@ void bind_small_smo(nanobind::module_& m);
 void bind_smo(nanobind::module_& m);
 void bind_softmax_dual(nanobind::module_& m);
 void bind_strings(nanobind::module_& m);
+void bind_delimited(nanobind::module_& m);
 void bind_svmlight(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 

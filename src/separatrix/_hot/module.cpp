@@ -152,5 +152,6 @@ NB_MODULE(_hot, m) {
     bind_small_smo(m);
     bind_smo(m);
     bind_strings(m);
+    bind_delimited(m);
     bind_svmlight(m);
 }

@@ -5,13 +5,12 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <string>
+
+#include "decimal.hpp"
 
 namespace separatrix {
 
@@ -47,63 +46,8 @@ inline SvmlightBounds count_svmlight(const char* text, std::int64_t length) {
 namespace svmlight {
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
-inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 inline bool ends_word(const char* p, const char* end) {
     return p == end || *p == '\n' || *p == '#' || is_blank(*p);
-}
-
-// What the short way below cannot read exactly: many digits, large exponents, nan, inf.
-inline const char* parse_any(const char* p, const char* end, double& value) {
-    const char* first = p != end && *p == '+' ? p + 1 : p;
-#if defined(__cpp_lib_to_chars)
-    const auto [stop, code] = std::from_chars(first, end, value);
-    if (code == std::errc::result_out_of_range) {
-        const char* letter = std::find_if(first, stop, [](char c) { return c == 'e' || c == 'E'; });
-        if (stop - letter < 2 || letter[1] != '-') return nullptr;
-        value = 0;  // too small for a double, and the nearest one is 0
-        return stop;
-    }
-    return code == std::errc() ? stop : nullptr;
-#else
-    const char* last = first;
-    while (!ends_word(last, end) && *last != ':') ++last;
-    const std::string word(first, last);
-    char* stop = nullptr;
-    value = std::strtod(word.c_str(), &stop);
-    return stop == word.c_str() ? nullptr : first + (stop - word.c_str());
-#endif
-}
-
-// A decimal number, correctly rounded; null if there is none. m·10^e is exact up to rounding once where m has at
-// most 53 bits and |e| ≤ 22 (W. Clinger, How to read floating point numbers accurately, 1990).
-inline const char* parse_number(const char* p, const char* end, double& value) {
-    static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const char* start = p;
-    const bool negative = p != end && *p == '-';
-    if (p != end && (*p == '-' || *p == '+')) ++p;
-    std::uint64_t mantissa = 0;
-    int digits = 0, exponent = 0;
-    for (; p != end && is_digit(*p); ++p, ++digits) mantissa = 10 * mantissa + static_cast<std::uint64_t>(*p - '0');
-    if (p != end && *p == '.')
-        for (++p; p != end && is_digit(*p); ++p, ++digits, --exponent)
-            mantissa = 10 * mantissa + static_cast<std::uint64_t>(*p - '0');
-    if (digits == 0 || digits > 19) return parse_any(start, end, value);
-    if (p != end && (*p == 'e' || *p == 'E')) {
-        const char* q = p + 1;
-        const bool below = q != end && *q == '-';
-        if (q != end && (*q == '-' || *q == '+')) ++q;
-        if (q == end || !is_digit(*q)) return nullptr;
-        int power = 0;
-        for (; q != end && is_digit(*q); ++q) power = std::min(10 * power + (*q - '0'), 100000);
-        exponent += below ? -power : power;
-        p = q;
-    }
-    if (mantissa >> 53 || exponent < -22 || exponent > 22) return parse_any(start, end, value);
-    const auto whole = static_cast<double>(mantissa);
-    const double size = exponent < 0 ? whole / powers[-exponent] : whole * powers[exponent];
-    value = negative ? -size : size;
-    return p;
 }
 
 }  // namespace svmlight
@@ -111,6 +55,7 @@ inline const char* parse_number(const char* p, const char* end, double& value) {
 // Parses whole lines; stops at the first that is wrong, with all rows before it in `out`.
 inline SvmlightOutcome parse_svmlight(const char* text, std::int64_t length, const SvmlightBlock& out) {
     using namespace svmlight;
+    using decimal::is_digit, decimal::parse_number;
     SvmlightOutcome done;
     const char* p = text;
     const char* const end = text + length;

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.data.files import Labels
+
 _SMALLEST = float(np.finfo(np.float64).eps)
 
 
@@ -88,6 +90,8 @@ def _distinct(values: Any) -> tuple[list[Any], NDArray[Any]]:
     if isinstance(values, np.ndarray):
         unique, inverse = np.unique(values, return_inverse=True)
         return unique.tolist(), inverse
+    if isinstance(values, Labels):
+        return list(values.texts), values.codes
     encoded = values.dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 
-from separatrix.data.files._columns import MISSING_CATEGORY, Plan, choose_target
+from separatrix.data.files._columns import MISSING_CATEGORY, Labels, Plan, choose_target
 from separatrix.data.files._matrix import MatrixSource
 from separatrix.data.files._origin import FORMATS, DataFileError, Reading, locate
 from separatrix.data.files._tabular import Block, Table, TabularSource
@@ -19,6 +19,7 @@ __all__ = [
     "MISSING_CATEGORY",
     "Block",
     "DataFileError",
+    "Labels",
     "MatrixSource",
     "Plan",
     "Reading",

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,27 +85,70 @@ def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) 
     raise DataFileError(f"{file}: no {role}{plural} {quoted(absent)}; {advice}")
 
 
-def labels_of(column: Any) -> NDArray[Any]:
+class Labels(NamedTuple):
+    """A target of texts: the different ones, and of each row the number of its text (−1: it has none)."""
+
+    codes: NDArray[np.int32]
+    texts: list[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def filter(self, mask: NDArray[np.bool_]) -> Labels:
+        """Return the rows where the mask is true."""
+        return Labels(self.codes[mask], self.texts)
+
+    def empty(self) -> NDArray[np.bool_] | None:
+        """Tell which rows have no label: none at all, or blanks; None if all have one."""
+        blank = np.array([*(not text.strip() for text in self.texts), True])
+        if not blank[:-1].any() and (not len(self.codes) or self.codes.min() >= 0):
+            return None
+        empty: NDArray[np.bool_] = blank[self.codes]
+        return empty if empty.any() else None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Labels]) -> Labels:
+        """Return the rows of all parts, each text once."""
+        if len(parts) == 1:
+            return parts[0]
+        numbers: dict[str, int] = {}
+        codes = []
+        for part in parts:
+            places = [numbers.setdefault(text, len(numbers)) for text in part.texts]
+            codes.append(np.array([*places, -1], dtype=np.int32)[part.codes])
+        return cls(np.concatenate(codes), list(numbers))
+
+    @classmethod
+    def of(cls, column: Any) -> Labels | Any:
+        """Return an array of Arrow with its texts encoded; one that holds no text as it is."""
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(column.type) and not pa.types.is_string(column.type.value_type):
+            column = column.dictionary_decode()
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = column.dictionary_encode()
+        if not pa.types.is_dictionary(column.type):
+            return column
+        return cls(column.indices.fill_null(-1).to_numpy(), column.dictionary.to_pylist())
+
+
+def labels_of(parts: Sequence[Labels | Any]) -> NDArray[Any]:
     """Return a target as integers if all values are, else as floats if all are numbers, else as text.
 
     Whole numbers that no machine number holds exactly are text: as floats, different ones would be one class.
     """
-    import pyarrow as pa
+    if not all(isinstance(part, Labels) for part in parts):
+        import pyarrow as pa
 
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.string())
-
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = column.dictionary_encode()
-    if not pa.types.is_dictionary(column.type):
-        numbers: NDArray[Any] = column.to_numpy()
+        numbers: NDArray[Any] = pa.chunked_array(parts).to_numpy()
         return numbers
-    encoded = column.unify_dictionaries().combine_chunks()
-    codes = encoded.indices.to_numpy()
-    used = np.bincount(codes, minlength=len(encoded.dictionary)) > 0  # others were in rows that are left out
-    values = encoded.dictionary.filter(pa.array(used)).to_pylist()
+    codes, texts = Labels.joined(parts)
+    used = np.bincount(codes, minlength=len(texts)) > 0  # others were in rows that are left out
+    values = [text for text, is_used in zip(texts, used.tolist(), strict=True) if is_used]
     # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
-    padded = 4 * len(column) * max((len(value) for value in values), default=0)
+    padded = 4 * len(codes) * max((len(value) for value in values), default=0)
     unique: NDArray[Any] = np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)
     if all(NUMBER.fullmatch(value.strip()) and np.isfinite(float(value)) for value in values):
         try:

@@ -1,9 +1,10 @@
 """Delimited text: CSV, TSV and their kin.
 
-Reading has two speeds. The fast way lets Arrow parse the file with a declared type for every column: as long
-as no quotation mark may hide a line end, in parts of whole lines, each by all threads, while the part before
-is made into a matrix; then as a stream. If Arrow refuses the file, or a value is missing or infinite, another
-and slower walk over the same file finds the place, so that the message can name row, line, column and value.
+Reading has three speeds. As long as no quotation mark may hide a line end, the file is read in parts of whole
+lines, each by all threads, while the part before is used. Parts that hold numbers and a plain target are
+parsed by the core (`_delimited`); others, and what follows such a quotation mark, by Arrow with a declared
+type for every column. If Arrow refuses the file, or a value is missing or infinite, another and slower walk
+over the same file finds the place, so that the message can name row, line, column and value.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 import numpy as np
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
+from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -62,6 +64,12 @@ class CsvSource(TabularSource):
 
     def kinds(self) -> dict[str, str]:
         """Tell from the first block what each column holds: number or text."""
+        with open_errors(self.name):
+            texts = self._texts_at_first()
+        if texts is not None:
+            return {
+                name: "text" if text else "number" for name, text in zip(self.names, texts, strict=True)
+            }
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -78,11 +86,28 @@ class CsvSource(TabularSource):
                     self._look *= 8
                     return self.kinds()
                 self.explain(Plan(()), str(error))
-        texts = (pa.types.is_string, pa.types.is_temporal)
+        of_text = (pa.types.is_string, pa.types.is_temporal)
         return {
-            name: "text" if any(is_kind(field.type) for is_kind in texts) else "number"
+            name: "text" if any(is_kind(field.type) for is_kind in of_text) else "number"
             for name, field in zip(self.names, schema, strict=True)
         }
+
+    def _texts_at_first(self) -> list[bool] | None:
+        """Tell which columns hold texts in the first lines; None where that is for Arrow to find out."""
+        size = self._look
+        while self.header.decimal == ".":
+            with self.origin.open() as file:
+                file.read(self.header.size)
+                head = file.read(size + 1)
+            if self.reading.quote is not None and self.reading.quote.encode() in head:
+                break
+            end = len(head) if len(head) <= size else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+            if end:
+                return text_columns(head[:end], self.names, self.header.delimiter)
+            if size >= _LONGEST_LINE:
+                break
+            size *= 8
+        return None
 
     def look_again(self) -> bool:
         """Look at more of the file when the types of its columns are asked for again."""
@@ -102,22 +127,14 @@ class CsvSource(TabularSource):
 
     def batches(self, plan: Plan) -> Iterator[Any]:
         """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""
-        import pyarrow as pa
-
-        types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
-        if plan.target is not None:
-            types[plan.target] = pa.dictionary(pa.int32(), pa.string())
         with open_errors(self.name):
-            try:
-                row, parsed = 0, self._parsed(types)
-                long = self.origin.compression or os.path.getsize(self.origin.path) > _PART_BYTES
-                for batch in ahead(parsed) if long else parsed:  # a short one has nothing to work ahead on
-                    renamed = batch.rename_columns(list(types))
-                    self._hint(renamed, row)
-                    row += batch.num_rows
-                    yield renamed
-            except pa.ArrowInvalid as error:
-                self.explain(plan, str(error))
+            row, parsed = 0, self._parsed(plan)
+            long = self.origin.compression or os.path.getsize(self.origin.path) > _PART_BYTES
+            for batch in ahead(parsed) if long else parsed:  # a short one has nothing to work ahead on
+                if self._quoted and not isinstance(batch, Numbers):
+                    self._hint(batch, row)
+                row += batch.num_rows
+                yield batch
 
     def explain(self, plan: Plan, reason: str) -> NoReturn:
         """Raise what is wrong with the file, with its place."""
@@ -130,15 +147,14 @@ class CsvSource(TabularSource):
             line = next((line for number, line, _ in _rows(self) if number == row), None)
         return f"data row {row:,}" + ("" if line is None else f" (line {line:,} of the file)")
 
-    def _parsed(self, types: dict[str, Any]) -> Iterator[Any]:
-        """Yield the rows as Arrow reads them, by all threads where lines can be told apart."""
-        from pyarrow import csv as arrow_csv
-
-        where = {name: position for position, name in enumerate(self.names)}
-        positions = [where[name] for name in types]
+    def _parsed(self, plan: Plan) -> Iterator[Any]:
+        """Yield the rows: numbers as the core reads them, record batches where that is for Arrow."""
+        layout = None
+        if self.decimal == ".":
+            layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote)
         mark = None if self.reading.quote is None else self.reading.quote.encode()
         delimiter = self.header.delimiter.encode()
-        # One buffer for all parts: fresh memory costs as much as the reading. Arrow copies what it keeps.
+        # One buffer for all parts: fresh memory costs as much as the reading. What is kept is copied.
         whole_file = None if self.origin.compression else os.path.getsize(self.origin.path) + 1
         buffer, held = bytearray(min(_PART_BYTES, whole_file or _PART_BYTES)), 0
         with self.origin.open() as file:
@@ -149,11 +165,11 @@ class CsvSource(TabularSource):
                 whole = memoryview(buffer)[:at]
                 if mark is not None and buffer.find(mark, 0, held) >= 0:
                     if not _whole_lines(whole, mark, delimiter):
-                        stream, self._quoted = _Rest(bytes(buffer[:held]), file), True
-                        yield from arrow_csv.open_csv(stream, **self._options(types, positions, _BLOCK_BYTES))
+                        self._quoted = True
+                        yield from self._by_arrow(_Rest(bytes(buffer[:held]), file), plan)
                         return
                 if at:
-                    yield from self._part(whole, types, positions)
+                    yield from self._part(whole, plan, layout)
                     buffer[: held - at] = buffer[at:held]
                     held -= at
                 elif held > _LONGEST_LINE:
@@ -162,17 +178,39 @@ class CsvSource(TabularSource):
                     )
                 elif held == len(buffer):
                     buffer = buffer + bytes(len(buffer))
-            rest = memoryview(buffer)[:held]
-            if bytes(rest).strip():
-                yield from self._part(rest, types, positions)
+            yield from self._part(memoryview(buffer)[:held], plan, layout)
 
-    def _part(self, text: bytes | memoryview, types: dict[str, Any], positions: list[int]) -> Iterator[Any]:
+    def _part(self, text: memoryview, plan: Plan, layout: Layout | None) -> Iterator[Any]:
+        """Yield the rows of whole lines."""
+        numbers = None if layout is None else parse_rows(text, layout)
+        if numbers is None and (bytes(text[:4096]).strip() or bytes(text).strip()):
+            yield from self._by_arrow(text, plan)
+        elif numbers is not None and numbers.num_rows:
+            yield numbers
+
+    def _by_arrow(self, text: memoryview | _Rest, plan: Plan) -> Iterator[Any]:
+        """Yield what Arrow finds in whole lines, by all threads, or in a stream."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        if not (bytes(text[:4096]).strip() or bytes(text).strip()):
-            return
-        options = self._options(types, positions, _TASK_BYTES)
+        types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
+        if plan.target is not None:
+            types[plan.target] = pa.dictionary(pa.int32(), pa.string())
+        where = {name: position for position, name in enumerate(self.names)}
+        positions = [where[name] for name in types]
+        try:
+            if isinstance(text, _Rest):
+                batches = iter(arrow_csv.open_csv(text, **self._options(types, positions, _BLOCK_BYTES)))
+            else:
+                batches = self._lines_by_arrow(text, self._options(types, positions, _TASK_BYTES))
+            yield from (batch.rename_columns(list(types)) for batch in batches)
+        except pa.ArrowInvalid as error:
+            self.explain(plan, str(error))
+
+    def _lines_by_arrow(self, text: memoryview, options: dict[str, Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
         options["parse_options"].newlines_in_values = False
         try:
             table = arrow_csv.read_csv(pa.BufferReader(text), **options)
@@ -181,7 +219,7 @@ class CsvSource(TabularSource):
                 raise
             options["read_options"].block_size = len(text)
             table = arrow_csv.read_csv(pa.BufferReader(text), **options)
-        yield from table.to_batches()
+        return iter(table.to_batches())
 
     def _options(self, types: dict[str, Any], positions: list[int], block_size: int) -> dict[str, Any]:
         """Return how Arrow reads what follows the header."""
@@ -215,7 +253,7 @@ class CsvSource(TabularSource):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if not self._quoted or self._hinted:
+        if self._hinted:
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,15 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.data.files._columns import MISSING_CATEGORY, NUMBER, Plan, choose_columns, labels_of
+from separatrix.data.files._columns import (
+    MISSING_CATEGORY,
+    NUMBER,
+    Labels,
+    Plan,
+    choose_columns,
+    labels_of,
+)
+from separatrix.data.files._delimited import Numbers
 from separatrix.data.files._origin import DataFileError, Origin, Reading
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
@@ -94,18 +103,20 @@ class TabularSource(ABC):
             self.explain(plan, "no data rows")
 
     def _block(self, batch: Any, plan: Plan, start: int) -> Block:
-        import pyarrow as pa
-
         policy = self.reading.missing
         rows = np.arange(start, start + batch.num_rows)
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        y = None if plan.target is None else columns.pop(plan.target)
+        columns, values, y = {}, None, None
+        if isinstance(batch, Numbers):
+            values, y = batch
+            numbers = [values]
+        else:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            y = None if plan.target is None else Labels.of(columns.pop(plan.target))
         gone = np.zeros(batch.num_rows, dtype=bool)
-        values = None
         if plan.texts:
             names = [name for name in plan.names if name not in plan.texts]
             numbers = [columns[name].to_numpy(zero_copy_only=False) for name in names]
-        else:
+        elif values is None:
             values = batch.select(plan.names).to_tensor(null_to_nan=True).to_numpy()
             numbers = [values]
         for array in numbers:
@@ -131,10 +142,15 @@ class TabularSource(ABC):
                 if policy != "drop":
                     self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
                 keep = ~empty if keep is None else keep & ~empty
+        if values is not None and keep is None:
+            return Block(values, y, rows)
+        import pyarrow as pa
+
         if keep is not None:
-            rows, y = rows[keep], None if y is None else y.filter(pa.array(keep))
+            rows = rows[keep]
+            y = y if y is None else y.filter(keep if isinstance(y, Labels) else pa.array(keep))
         if values is not None:
-            return Block(values if keep is None else values[keep], y, rows)
+            return Block(values[keep], y, rows)
         table = pa.table([_filled(columns[name]) for name in plan.names], names=list(plan.names))
         return Block(table if keep is None else table.filter(pa.array(keep)), y, rows)
 
@@ -152,7 +168,7 @@ class TabularSource(ABC):
         tables: list[Any] = []
         labels: list[Any] = []
         rows: list[NDArray[np.int64]] = []
-        X, end = np.empty((0, len(plan.names))), 0
+        X, end = np.empty((0 if plan.texts else self._rows_at_first(len(plan.names)), len(plan.names))), 0
         for block in self.blocks(plan):
             start, end = end, end + len(block.rows)
             labels.append(block.y)
@@ -165,9 +181,7 @@ class TabularSource(ABC):
                 X[start:end] = block.X
         y = None
         if plan.target is not None:
-            import pyarrow as pa
-
-            y = labels_of(pa.chunked_array(labels))
+            y = labels_of(labels)
         if not end:
             raise DataFileError(f"{self.name}: every row has a missing value; --missing mean fills them in")
         if plan.texts:
@@ -182,6 +196,14 @@ class TabularSource(ABC):
 
             pa.default_memory_pool().release_unused()  # what parsing needed; a fit needs other memory
         return Table(X, list(plan.names), y)
+
+    def _rows_at_first(self, width: int) -> int:
+        """Return for how many rows memory is asked for, given what is expected and the size of the file.
+
+        Memory that is never written costs nothing, memory that grows is written twice; and a file may lie.
+        """
+        expected = self.rows_expected() or 0
+        return min(expected + expected // 32, os.path.getsize(self.origin.path) // max(2 * width, 1))
 
     def _check_categories(self, table: Any, rows: Sequence[NDArray[np.int64]], plan: Plan) -> None:
         """Refuse text columns that are numbers with a few slips, or names of the rows."""
@@ -232,18 +254,9 @@ class TabularSource(ABC):
 
 
 def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
-    """Tell which rows have no label: none at all, or blanks; None if all have one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_string(y.type) or pa.types.is_large_string(y.type):
-        y = y.dictionary_encode()
-    if pa.types.is_dictionary(y.type):  # labels are few: each is looked at once, not in every row
-        blank = pc.equal(pc.utf8_trim_whitespace(y.dictionary), "")
-        if not (y.null_count or pc.any(blank).as_py()):
-            return None
-        empty: NDArray[np.bool_] = blank.take(y.indices).fill_null(True).to_numpy(zero_copy_only=False)
-        return empty if empty.any() else None
+    """Tell which rows have no label; None if all have one."""
+    if isinstance(y, Labels):
+        return y.empty()
     mask: NDArray[np.bool_] = y.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return mask if mask.any() else None
 

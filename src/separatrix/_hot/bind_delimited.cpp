@@ -1,0 +1,46 @@
+// Binds the quick reader of delimited text.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "bindings.hpp"
+#include "delimited.hpp"
+
+namespace nb = nanobind;
+using namespace separatrix;
+
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+}  // namespace
+
+void separatrix::bind_delimited(nb::module_& m) {
+    m.def("count_lines", [](const Vector<const char>& text) {
+        const nb::gil_scoped_release release;
+        return count_lines(text.data(), static_cast<std::int64_t>(text.shape(0)));
+    });
+    // Returns the number of rows, whether the text was plain, and where its labels are.
+    m.def("parse_delimited", [](const Vector<const char>& text, const std::pair<int, int>& marks,
+                                const std::vector<std::string>& missing, const Vector<const std::int32_t>& slots,
+                                const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values,
+                                const Vector<std::int32_t>& codes, const Vector<std::uint8_t>& texts) {
+        const nb::gil_scoped_release release;
+        const DelimitedLayout layout{static_cast<char>(marks.first),
+                                     static_cast<char>(marks.second),
+                                     slots.data(),
+                                     static_cast<std::int64_t>(slots.shape(0)),
+                                     static_cast<std::int64_t>(values.shape(1)),
+                                     missing};
+        const DelimitedRows out{values.data(), codes.data(), texts.data()};
+        auto done =
+            DelimitedReader(text.data(), static_cast<std::int64_t>(text.shape(0)), layout, out).read();
+        return std::tuple(done.rows, done.plain, std::move(done.labels));
+    });
+}

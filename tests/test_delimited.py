@@ -1,0 +1,154 @@
+"""Plain delimited text: the compiled reader against a slow one, against Arrow, and on any bytes."""
+
+import re
+import subprocess
+import sys
+import warnings
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from separatrix import _hot
+from separatrix.data.files import DataFileError, Plan, _csv, _delimited, read
+from separatrix.data.files._columns import MISSING_MARKS, NUMBER
+
+NAMES = ["a", "skipped", "kind", "b"]
+PLAN = Plan(("b", "a"), frozenset(), "kind")
+
+
+def parse_slowly(text, delimiter=",", quote='"'):
+    """Rows of (numbers, label), or None where the quick reader has to give up."""
+    rows = []
+    for line in re.split(r"\r\n|\n|\r", text):
+        if not line:
+            continue
+        values = line.split(delimiter)
+        if len(values) != len(NAMES):
+            return None
+        a, skipped, kind, b = values
+        numbers = []
+        for value in (b.strip(" \t"), a.strip(" \t")):
+            if value in MISSING_MARKS:
+                numbers.append(np.nan)
+            elif NUMBER.fullmatch(value) and np.isfinite(float(value)):
+                numbers.append(float(value))
+            else:
+                return None
+        for word in (skipped, kind):
+            if word[:1] == quote and (len(word) < 2 or word.find(quote, 1) != len(word) - 1):
+                return None
+        label = kind[1:-1] if kind[:1] == quote else kind
+        if not label.strip(" \t") or kind in MISSING_MARKS:
+            return None
+        rows.append((numbers, label))
+    return rows
+
+
+def parse_quickly(text, delimiter=","):
+    layout = _delimited.Layout.of(NAMES, PLAN, delimiter, '"')
+    found = _delimited.parse_rows(text.encode(), layout)
+    if found is None:
+        return None
+    labels = [found.y.texts[code] for code in found.y.codes]
+    return list(zip(found.values.tolist(), labels, strict=True))
+
+
+NUMBERS = ["1", "-2.5", "+3", ".5", "4.", " 6 ", "\t7", "1e3", "1e-999", "0.1234567890123456789", "-0"]
+ODD = ["", " ", "?", "NA", "nan", "x", "1e999", "inf", "-nan", "+-1", "--1", "1_0", "1 2", "0x1", '"', "'1"]
+WORDS = ["rose", "lily", '"quoted"', '"not', 'clo"sed"', '"two""marks"', '"NA"', '" "', "é", "☃ snow", "1"]
+VALUES = st.sampled_from([*NUMBERS * 4, *ODD])
+LINE = st.tuples(VALUES, st.sampled_from([*WORDS, *ODD]), st.sampled_from(WORDS * 3 + ODD), VALUES)
+LINES = st.lists(
+    st.one_of(LINE.map(",".join), st.sampled_from(["", "1,2", "1,2,3,4,5", "1,2,u,"])), max_size=6
+)
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans())
+def test_like_a_slow_reader(lines, line_end, closed):
+    text = line_end.join(lines) + line_end * closed
+    with mock.patch.object(_delimited, "_TASK_BYTES", 16):
+        found, expected = parse_quickly(text), parse_slowly(text)
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_array_equal([n for n, _ in found], [n for n, _ in expected])
+        assert [label for _, label in found] == [label for _, label in expected]
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["drop", "keep", "refuse"]))
+def test_like_arrow(tmp_path_factory, lines, line_end, missing):
+    """Whatever a file holds, it makes no difference whether the quick reader is there."""
+    path = tmp_path_factory.mktemp("arrow") / "data.csv"
+    # For Arrow the first is a whole number, but not one of `NUMBER`, and blanks make a text of their own.
+    lines = [line for line in lines if not {"0x1", " "} & set(line.split(","))]
+    path.write_bytes(line_end.join([",".join(NAMES), "1,x,rose,2", *lines]).encode())
+
+    def outcome():
+        try:
+            X, names, y = read(path, "kind", ignore=["skipped"], missing=missing)
+        except DataFileError as error:
+            return str(error)
+        values = X.tolist() if isinstance(X, np.ndarray) else X.to_pylist()
+        return [names, repr(values), y.tolist(), y.dtype.kind]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hints at quoted line ends
+        quick = outcome()
+        with mock.patch.multiple(_csv, parse_rows=lambda *_: None, text_columns=lambda *_: None):
+            assert quick == outcome()
+
+
+@given(st.binary(max_size=200), st.sampled_from(b",;\t x"), st.sampled_from([0, *b"\"'1"]))
+def test_any_bytes(data, delimiter, quote):
+    raw = np.frombuffer(data, dtype=np.int8)
+    lines = _hot.count_lines(raw)
+    # A row more than needed on either side: nothing may be written there.
+    values, codes = np.full((lines + 2, 2), 77.0), np.full(lines + 2, 77, dtype=np.int32)
+    slots, texts = np.array([1, -1, -2, 0], dtype=np.int32), np.zeros(4, dtype=np.uint8)
+    rows, _, labels = _hot.parse_delimited(
+        raw, (delimiter, quote), list(MISSING_MARKS), slots, values[1:-1], codes[1:-1], texts
+    )
+    assert rows <= lines
+    assert np.all(values[[0, -1]] == 77)
+    assert np.all(codes[[0, -1]] == 77)
+    assert set(texts) <= {0, 1}
+    assert all(0 <= a <= b <= len(data) for a, b in labels)
+    assert np.all((codes[1 : rows + 1] >= 0) & (codes[1 : rows + 1] < max(len(labels), 1)))
+
+
+@pytest.mark.parametrize("part", [64, 1000, 1 << 20])
+def test_parts_and_threads_change_nothing(tmp_path, monkeypatch, part):
+    monkeypatch.setattr(_csv, "_PART_BYTES", part)
+    monkeypatch.setattr(_delimited, "_TASK_BYTES", 20)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 4, 300)
+    lines = ["a,b,c,kind"]
+    lines += [f"{a!r},{b!r},{c!r},k{label}" for (a, b, c), label in zip(X.tolist(), y, strict=True)]
+    lines[100:100] = ["", ""]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(lines))
+    found = read(path, "kind")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.y.tolist() == [f"k{label}" for label in y]
+
+
+def test_one_odd_part_is_left_to_arrow(tmp_path, monkeypatch):
+    monkeypatch.setattr(_csv, "_PART_BYTES", 64)
+    rows = [f"{n},{n % 3}" for n in range(100)]
+    rows[50] = '"50",2'
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["a,y", *rows]))
+    found = read(path, "y")
+    assert found.X.ravel().tolist() == list(range(100))
+    assert found.y.tolist() == [n % 3 for n in range(100)]
+
+
+def test_plain_files_do_not_load_arrow(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,kind\n1,u\n2,v\n")
+    program = (
+        f"import sys, separatrix as sx; sx.read({str(path)!r}, 'kind'); assert 'pyarrow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
