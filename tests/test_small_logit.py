@@ -173,3 +173,35 @@ def test_maximum_likelihood_is_found_or_separation_is_named(classes):
         model.fit(X, apart)
     assert model.certificate_.status == "separable"
     assert model.separation_.kind == "complete"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["auto", "dual-coordinate", "quasi-newton"])
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_what_is_proven_to_the_tolerance_is_converged(solver, l1_ratio):
+    """Small fits go for more digits than were asked for; these need not be reached."""
+    if l1_ratio and solver != "auto":
+        return
+    rng = np.random.default_rng(5)
+    y = np.arange(40) % 3
+    X = rng.standard_normal((40, 6)) + 0.5 * y[:, None]
+    for max_iter in range(1, 40):
+        model = LogisticRegression(C=10, solver=solver, l1_ratio=l1_ratio, tol=1e-2, max_iter=max_iter)
+        found = model.fit(X, y).certificate_
+        if found.dual is not None:
+            assert (found.status == "converged") == (found.relative_gap <= 1e-2)
+
+
+@pytest.mark.parametrize("solver", ["auto", "quasi-newton"])
+def test_an_estimate_counts_what_single_precision_takes(solver):
+    """Where features are far from 0, rounding the weights is all that keeps a fit from its minimum."""
+    y = np.arange(6) % 3
+    X = (np.random.default_rng(47).standard_normal((6, 7)) + 1e3).astype(np.float32)
+    model = LogisticRegression(C=2.5, fit_intercept=False, tol=1e-7, solver=solver).fit(X, y)
+    best = LogisticRegression(C=2.5, fit_intercept=False, tol=1e-12).fit(X.astype(np.float64), y)
+    distance = model.certificate_.primal - best.certificate_.primal
+    assert model.certificate_.status == "converged"
+    assert 2 * model.certificate_.gap > distance > 0
+    with pytest.warns(ConvergenceWarning, match=r"above tol=1e-07: single precision ends here"):
+        model.fit(1e3 * (X + np.float32(1e4)), y)
+    assert model.certificate_.status == "max_iter"

@@ -65,7 +65,7 @@ def check_structure(X: Any, name: str = "X") -> None:
     Parameters
     ----------
     X : sparse matrix
-        Of the formats CSR, CSC and COO; others are not looked at.
+        Of the formats CSR, CSC, BSR and COO; others are not looked at.
     name : str
         What the message calls it.
 
@@ -87,9 +87,10 @@ def check_structure(X: Any, name: str = "X") -> None:
                 "it anew."
             )
         return
-    if X.format not in ("csr", "csc"):
+    if X.format not in ("csr", "csc", "bsr"):
         return
-    rows, features = X.shape if X.format == "csr" else X.shape[::-1]
+    height, width = X.blocksize if X.format == "bsr" else (1, 1)
+    rows, features = X.shape[::-1] if X.format == "csc" else (X.shape[0] // height, X.shape[1] // width)
     indptr, indices = X.indptr, X.indices
     sound = (
         indptr.shape[0] == rows + 1

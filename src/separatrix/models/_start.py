@@ -1,13 +1,15 @@
-"""Where a linear fit starts from."""
+"""Where a linear fit starts from, and how far it goes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from separatrix.certificate import Certificate
 from separatrix.data.view import Array
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
@@ -95,6 +97,20 @@ def goal_of(tol: float, problem: Problem) -> float:
     """Return the relative gap to go for: where steps cost next to nothing, four digits beyond ``tol``."""
     small = problem.view.shape[0] * problem.view.shape[1] * problem.columns <= _SMALL
     return max(1e-4 * float(tol), min(float(tol), 1e-12)) if small else float(tol)
+
+
+def judged(found: Certificate, tol: float, dtype: Any) -> Certificate:
+    """Return the certificate of a fit by the tolerance that was asked for, whatever it went for."""
+    if found.relative_gap is None:
+        return found
+    if found.status == "max_iter" and found.dual is not None and found.relative_gap <= tol:
+        proven = f"within {found.relative_gap:.1e} of the minimum (duality gap)"
+        return replace(found, status="converged", message=proven)
+    if found.status == "converged" and found.relative_gap > tol and dtype == np.float32:
+        # The fit ended well, but rounding its weights took that away.
+        words = f"{found.message}, above tol={tol:g}: single precision ends here, pass X as float64"
+        return replace(found, status="max_iter", message=words)
+    return found
 
 
 def last_solution(model: Any, problem: Problem, classes: Array) -> tuple[Array, Array]:

@@ -268,6 +268,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
             columns[parts[j], column] = dual[i, parts[j]]
         return columns
 
+    def _layout(self) -> tuple[int, int, int]:
+        groups, columns = len(self.classes_), self._coding.columns
+        return groups, groups - 1 if self._by_pairs else columns, columns
+
     def _groups(self) -> Array | None:
         # A support vector takes part in K − 1 of the K(K − 1)/2 machines only.
         return self._n_support if self._by_pairs else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from math import isfinite
@@ -49,6 +50,8 @@ def check_samples(
     """
     if sparse.issparse(X):
         check_structure(X)
+        if reset:
+            _check_width(X)
     if _plain(estimator, X, reset) and (y is None or _plain_labels(X, y)):
         if finite:
             _check_finite(estimator, X, squares)
@@ -118,6 +121,21 @@ def check_targets(
             "use a classifier for classes."
         )
     return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
+
+
+def _check_width(X: Any) -> None:
+    """Refuse more features than weights can be kept for: a sparse matrix may declare any number of them."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not told by this system
+        return
+    needed = 8 * X.shape[-1]
+    if needed > memory / 2:
+        raise ValueError(
+            f"X has {X.shape[-1]:,} features: one vector of weights would take {needed / 2**30:,.0f} GiB "
+            f"of {memory / 2**30:,.0f} GiB of memory. Leave out the columns without entries, or hash the "
+            "features to fewer, for example with sklearn.feature_extraction.FeatureHasher."
+        )
 
 
 def _plain(estimator: Any, X: Any, reset: bool) -> bool:
@@ -371,6 +389,21 @@ def sample_weights(
         per_class = class_weights(y, numbers, classes, weights if by_weight else None, class_weight)
         weights = per_class[numbers] * (1.0 if weights is None else weights)
     return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
+
+
+def check_presentations(weights: Array | None, max_time: float | None, *, dear: bool) -> None:
+    """Refuse weights that ask for presentations without end, unless time ends them.
+
+    A perceptron presents a row as often as its weight says, or until it is right; ``dear`` tells that it
+    does not end there, or that each time costs a call of Python.
+    """
+    most = 1e6 if dear else 1e9
+    if max_time is None and weights is not None and float(largest := weights.max()) > most:
+        raise ValueError(
+            f"row {int(weights.argmax())} has the weight {largest:g}, and a perceptron presents a row as "
+            f"often as its weight says: at most {most:,.0f} times without max_time. Divide sample_weight or "
+            "class_weight by a number that makes the smallest weights about 1."
+        )
 
 
 def class_weights(

@@ -16,6 +16,7 @@ from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.kernels import KERNEL_NAMES, Kernel, resolve_kernel
 from separatrix.models._base import IterativeClassifier
 from separatrix.models._validation import (
+    check_presentations,
     check_samples,
     check_texts,
     encode_labels,
@@ -185,6 +186,7 @@ class KernelPerceptron(IterativeClassifier):
         classes, numbers = encode_labels(self, y)
         coding = Coding.of(self.multiclass, len(classes))
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
+        check_presentations(weights, self.max_time, dear=True)
         self.classes_, self.multiclass_ = classes, self.multiclass
         view = self._view(X)
         self.kernel_ = resolve_kernel(

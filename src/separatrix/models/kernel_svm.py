@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._sparse import _align_api_if_sparse
 from sklearn.utils.validation import check_is_fitted
 
+from separatrix.data.memory import check_structure
 from separatrix.data.view import Array
 from separatrix.kernels import KERNEL_NAMES, Kernel, Linear, check_symmetric, resolve_kernel
 from separatrix.models._base import IterativeEstimator
@@ -219,9 +220,34 @@ class KernelSVM(IterativeEstimator):
         """Return checked new samples."""
         if "support_" not in self.__dict__:
             check_is_fitted(self)
-        if sum(self._n_support.tolist()) != self.support_.shape[0]:
-            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        if not self._whole():
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: its support vectors, "
+                "coefficients, intercepts and classes do not belong together. Fit it anew."
+            )
         return new_samples(self, self.kernel, X)
+
+    def _layout(self) -> tuple[int, int, int]:
+        """Return the number of groups of support vectors, of rows of coefficients and of intercepts."""
+        return 1, 1, 1
+
+    def _whole(self) -> bool:
+        """Return whether the parts of the model fit each other: compiled loops follow them unseen."""
+        count, (groups, rows, columns) = self.support_.shape[0], self._layout()
+        vectors = self.support_vectors_
+        matrix = getattr(vectors, "ndim", 1) == 2
+        width = self.n_features_in_ if matrix and hasattr(self, "n_features_in_") else None
+        return (
+            np.shape(self._n_support) == (groups,)
+            and min(counts := self._n_support.tolist()) >= 0
+            and sum(counts) == count
+            and np.shape(self.dual_coef_) == (rows, count)
+            and np.shape(self.intercept_) == (columns,)
+            and (
+                kind_of(self.kernel) == "matrix"
+                or (vectors.shape if matrix else (len(vectors), None)) == (count, width)
+            )
+        )
 
     def _support_sums(self) -> SupportSums:
         """Return the support vectors as they are kept packed between predictions of the same model.
@@ -236,6 +262,9 @@ class KernelSVM(IterativeEstimator):
         kept = _KEPT.get(self)
         if kept is not None and all(old is new for old, new in zip(kept[0], sources, strict=True)):
             return kept[1]
+        for array in (vectors, self.dual_coef_):
+            if sparse.issparse(array):
+                check_structure(array, "a part of the model")
         sums = SupportSums(self.kernel_, vectors, np.ascontiguousarray(self._dual().T), self._groups())
         for array in (vectors, self.dual_coef_):
             for part in (array, getattr(array, "data", None)):

@@ -25,7 +25,7 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._drawn import fit_drawn
 from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
 from separatrix.models._path import PathOverC
-from separatrix.models._start import goal_of, last_solution
+from separatrix.models._start import goal_of, judged, last_solution
 from separatrix.models._validation import (
     check_finite,
     check_samples,
@@ -455,6 +455,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
         self.coef_, self.intercept_ = coef, intercept
         self._keep_record(result)
+        self.certificate_ = judged(self.certificate_, self.tol, coef.dtype)
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
         self.separation_ = separation
         if separation is not None:

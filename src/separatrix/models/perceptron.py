@@ -20,7 +20,13 @@ from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
 from separatrix.models._start import Start, seed_of
-from separatrix.models._validation import check_samples, encode_labels, number_labels, sample_weights
+from separatrix.models._validation import (
+    check_presentations,
+    check_samples,
+    encode_labels,
+    number_labels,
+    sample_weights,
+)
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Penalty, Problem, Result
 from separatrix.solvers._loop import NoImprovement, run
@@ -337,6 +343,7 @@ class Perceptron(LinearClassifier):
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         ratios = {"l1": 1.0, "l2": 0.0, "elasticnet": self.l1_ratio}
         penalty = Penalty(self.alpha, ratios[self.penalty]) if self.penalty is not None else Penalty()
+        check_presentations(weights, self.max_time, dear=bool(penalty))
         return Problem(
             view_of(X),
             numbers,

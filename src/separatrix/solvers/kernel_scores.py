@@ -69,6 +69,12 @@ class SupportSums:
         self.coef = np.ascontiguousarray(coef, dtype=np.float64)
         self.sizes = np.array([coef.shape[0]]) if sizes is None else np.asarray(sizes, dtype=np.int64)
         self.columns = self.sizes.size * coef.shape[1]
+        rows = support.shape[0] if hasattr(support, "shape") else len(support)
+        if not rows == coef.shape[0] == self.sizes.sum():
+            raise ValueError(
+                f"{rows} support vectors, {coef.shape[0]} rows of coefficients and groups of "
+                f"{self.sizes.sum()} do not belong together: the model was altered."
+            )
         self._packs: dict[Precision, Any] = {}
         self._expected: float | None = None
         self._norm: float | None = None
@@ -112,7 +118,14 @@ class SupportSums:
         if self._native is None or not _is_matrix(X):
             self._by_blocks(X, out)
         else:
+            self._check_features(X)
             self._compiled(self._machine(precision or self.precision(X)), view_of(_canonical(X)), out)
+
+    def _check_features(self, X: Any) -> None:
+        """Refuse samples of other features: another thread may have fitted the model anew."""
+        d = self._vectors.shape[1]
+        if X.shape[1] != d:
+            raise ValueError(f"X has {X.shape[1]} features, but the support vectors have {d}.")
 
     def winners(
         self, X: Any, intercept: Array, error: Array | None = None, precision: Precision | None = None
@@ -143,6 +156,10 @@ class SupportSums:
         """
         if self._native is None or self._narrow is not None or not _is_matrix(X):
             return None
+        self._check_features(X)
+        groups = self.sizes.size
+        if intercept.shape[0] != groups * (groups - 1) // 2:
+            raise ValueError(f"{intercept.shape[0]} intercepts for {groups} classes: the model was altered.")
         machine, samples = self._machine(precision or self.precision(X)), view_of(_canonical(X))
         if not samples.rows_in_place:
             return None

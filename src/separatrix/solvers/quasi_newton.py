@@ -327,6 +327,8 @@ class QuasiNewton:
         if rounded or self.last.single or not self.last.final:
             returned = self.objective.at(coef.astype(np.float64), intercept.astype(np.float64))
         distance, size = self.last.distance(), abs(returned.value)
+        if self.last.final:  # the estimate is that of the parameters before rounding
+            distance += max(0.0, returned.value - self.point.value)
         promising = self.last.gap() <= max(self.tol * size, CAUTION * distance)
         dual = dual_value(self.whole, returned) if promising else None
         if self.watch is not None and outcome.status in ("converged", "max_iter"):

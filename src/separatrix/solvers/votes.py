@@ -132,6 +132,7 @@ def pair_scores(sums: Array, n_classes: int, intercept: Array) -> Array:
     >>> pair_scores(np.array([[1.0, 2.0, 10.0, 20.0, 100.0, 200.0]]), 3, np.zeros(3)).tolist()
     [[11.0, 102.0, 220.0]]
     """
+    _check_pairs(intercept.shape[0], n_classes)
     scores = np.empty((sums.shape[0], intercept.shape[0]))
     _hot.pair_scores(sums, n_classes, np.ascontiguousarray(intercept, dtype=np.float64), scores)
     return scores
@@ -156,7 +157,13 @@ def pair_votes(scores: Array, n_classes: int) -> Array:
     >>> pair_votes(np.array([[1.0, 0.0, -2.0]]), 3).round(3).tolist()
     [[2.167, -0.25, 1.222]]
     """
+    _check_pairs(scores.shape[1], n_classes)
     scores = np.ascontiguousarray(scores)
     decision = np.empty((scores.shape[0], n_classes), dtype=scores.dtype)
     _hot.pair_votes(scores, n_classes, decision)
     return decision
+
+
+def _check_pairs(columns: int, n_classes: int) -> None:
+    if columns != n_classes * (n_classes - 1) // 2:
+        raise ValueError(f"{columns} columns are not pairs of {n_classes} classes: the model was altered.")
