@@ -12,8 +12,9 @@ import numpy as np
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
+from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.curvature import Diagonal
+from separatrix.solvers.curvature import Curvature, Diagonal
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _SINGLE = 3e-6
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
 CAUTION = 10.0
+#: The Newton decrement with a bound of what it lacks, this many times: only the Hessian's change is unknown.
+SURE = 2.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
 #: Estimates in a row that must call for a dear model.
@@ -33,6 +36,8 @@ _PATIENCE = 3
 _OFTEN = 1.5
 #: Relative distance from the minimum from which on a Hessian is used for several of Newton's steps.
 _NEAR = 0.03
+#: Steps after which the first model that knows more than a diagonal is formed anew.
+_SOON = 4
 #: Most looks along the first step for its best length.
 _LENGTHS = 6
 #: Length of a step after which the Hessian is another one.
@@ -135,6 +140,8 @@ class Descent:
                 if self.single or self.rounding:
                     self._go_double()
                     continue
+                if self.final and self._settle():
+                    continue
                 if self.final:
                     # Where there is no way down the rest is rounding, unless the model itself has failed.
                     end = "converged" if np.all(np.isfinite(self._direction())) else "max_iter"
@@ -150,12 +157,16 @@ class Descent:
             if self.far:
                 refresh, self.far = iteration, False
                 self.pairs.clear()
+            if isinstance(self.model, Iterated):
+                self._newton(self.model)
             before, measure = measure, self._measure()
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
-            if self.final and measure <= self.tol and self._settle():
-                refresh, measure = sys.maxsize, self._measure()
+            if self.final and measure <= self.tol:
+                again = self._settle()
+                if again:
+                    refresh, measure = iteration + again, self._measure()
             if self.solver.separated():
                 yield Step(self._record(measure), measure, "separable")
                 return
@@ -177,22 +188,40 @@ class Descent:
             return False
         if isinstance(getattr(self, "model", None), Diagonal) and not isinstance(model, Diagonal):
             self.rises = 0  # what was rough with the one need not be so with the other
+        if isinstance(model, Iterated):
+            self._newton(model)
+            return True
         self.model, self.ahead = model, None
         self.model.refresh(self.point)
         self.fresh = self.exact
         return True
 
-    def _settle(self) -> bool:
-        """Form the exact Hessian where the way was too rough for an estimate to be trusted; return if."""
-        if self.fresh or self.rises < _ROUGH:
-            return False
-        model = self.solver.exact_curvature(self.objective)
+    def _settle(self) -> int:
+        """Form a better model where the present one does not know what it estimates.
+
+        That is an exact Hessian where the way was too rough for an estimate to be trusted. A diagonal knows
+        nothing of directions that hardly bend the objective: there another model has to agree. Return after
+        how many steps to form one anew, 0 if there is none.
+        """
+        again, model = sys.maxsize, None
+        if isinstance(self.model, Diagonal):
+            if self.gap() <= self.tol * abs(self.point.value):
+                return 0
+            again = _SOON
+            model = self.solver.curvature(self.objective, self.rows, sys.maxsize, np.inf, near=True)
+            self.rises = 0
+        elif not self.fresh and self.rises >= _ROUGH:
+            model = self.solver.exact_curvature(self.objective)
         if model is None:
-            return False
+            return 0
+        self._newton(model)
+        return again
+
+    def _newton(self, model: Curvature) -> None:
+        """Go on with this model, formed at the present point, alone."""
         self.model, self.ahead, self.fresh = model, None, True
         self.pairs.clear()
         self.model.refresh(self.point)
-        return True
 
     def _left(self) -> float:
         """Return how many iterations are left at the present rate."""
@@ -328,7 +357,7 @@ class Descent:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
         if not hasattr(self, "model"):
             return np.inf
-        decrement = self._decrement()
+        decrement = self._decrement() + getattr(self.model, "missing", 0.0)
         before, between, last = self.gains[-3:]
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
@@ -339,9 +368,13 @@ class Descent:
             left = max(left, sum(recent))
         return max(decrement, 0.0 if self.fresh else left)
 
+    def caution(self) -> float:
+        """Return how many times the distance counts."""
+        return SURE if isinstance(getattr(self, "model", None), Iterated) else CAUTION
+
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)
-        return min(self.gap(), CAUTION * self.distance()) / value
+        return min(self.gap(), self.caution() * self.distance()) / value
 
     def _record(self, measure: float) -> dict[str, float]:
         return {

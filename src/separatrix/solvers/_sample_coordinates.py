@@ -50,14 +50,15 @@ class SampleCoordinates:
 
     def __init__(self, view: DataView, mean: Array, single: bool = False) -> None:
         self.view, self.mean = view, mean
-        dtype = np.dtype(np.float32 if single else view.dtype)
-        gram = self._gram(dtype)
+        # Steps in the features judge what comes of single precision.
+        self.dtype: Any = np.float32 if single else np.float64
+        gram = self._gram()
         n = gram.shape[0]
         # Products are rounded in proportion to the lengths of both samples: at length 1 all err alike.
         lengths = np.sqrt(np.diag(gram))
         inverse = np.divide(1.0, lengths, out=np.zeros(n), where=lengths > 0)
         gram *= inverse * inverse[:, None]
-        least = _LEFT * np.sqrt(n) * float(np.finfo(dtype).eps)
+        least = _LEFT * np.sqrt(n) * float(np.finfo(self.dtype).eps)
         factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=least, overwrite_a=1)
         rank = rank if lengths.any() else 0
         self.pivots = pivots[:rank] - 1
@@ -65,13 +66,13 @@ class SampleCoordinates:
         self.rows[pivots - 1] = np.tril(factor)[:, :rank]
         self.rows *= lengths[:, None]
 
-    def _gram(self, dtype: np.dtype[Any]) -> Array:
-        """Return the Gram matrix of the centred samples, products formed in the given precision."""
+    def _gram(self) -> Array:
+        """Return the Gram matrix of the centred samples."""
         n, d = self.view.shape
         X = self.view.read(slice(0, n))
         near = self.mean.astype(X.dtype)
         total = np.zeros((n, n))
-        centred = np.empty((n, min(d, _STRETCH)), dtype=dtype)
+        centred = np.empty((n, min(d, _STRETCH)), dtype=self.dtype)
         for begin in range(0, d, _STRETCH):
             features = slice(begin, min(begin + _STRETCH, d))
             piece = centred[:, : features.stop - begin]
@@ -83,8 +84,7 @@ class SampleCoordinates:
         """Return ``W``, of shape (columns, features), that scores the samples as these weights ``V`` do."""
         A = np.zeros((self.view.shape[0], coef.shape[0]))
         A[self.pivots] = linalg.solve_triangular(self.rows[self.pivots], coef.T, trans="T", lower=True)
-        # In the data's precision: steps in the features judge what comes of it.
-        products = self.view.transposed(A.astype(self.view.dtype, copy=False))
+        products = self.view.transposed(A.astype(self.dtype, copy=False))
         return np.asarray(products.T - np.outer(A.sum(axis=0), self.mean))
 
     def coordinates(self, coef: Array) -> Array:

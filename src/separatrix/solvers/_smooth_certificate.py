@@ -10,7 +10,6 @@ import numpy as np
 from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
-from separatrix.solvers._descent import CAUTION
 from separatrix.solvers._loop import Outcome
 from separatrix.solvers.curvature import Whole
 from separatrix.solvers.smooth import Point, SmoothObjective
@@ -31,7 +30,7 @@ def certify(
     objective, value, unit, tol = solver.objective, point.value, solver.unit, solver.tol
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
     size = max(abs(value), 1e-300)
-    if dual is not None and (value - dual <= tol * size or value - dual <= CAUTION * distance):
+    if dual is not None and (value - dual <= tol * size or value - dual <= solver.last.caution() * distance):
         gap = max(0.0, value - dual)
         found = f"within {gap / size:.1e} of the minimum (duality gap)"
     else:

@@ -6,7 +6,8 @@ Limited-memory BFGS (Nocedal & Wright, algorithm 7.4) whose initial matrix is a 
 (:mod:`separatrix.solvers.curvature`). With the exact Hessian formed anew at each step and no
 memory it is Newton's method; near the solution of large data a Hessian serves for several steps. Every
 evaluation is one sweep over the data. Dense data of far more features than samples are solved in the
-coordinates of the samples first (:mod:`separatrix.solvers._sample_coordinates`).
+coordinates of the samples first (:mod:`separatrix.solvers._sample_coordinates`). What a diagonal model
+estimates near the end is looked after by conjugate gradients (:mod:`separatrix.solvers._iterated`).
 
 Certificate. With ``λ > 0`` the residuals at (W, b), b optimal for W, are a feasible dual point, and
 Fenchel's equality makes the duality gap ``‖∇_W F‖² / 2λ``. Without a penalty there is no such
@@ -25,7 +26,8 @@ import numpy as np
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
-from separatrix.solvers._descent import CAUTION, DEAR, Descent, Flat
+from separatrix.solvers._descent import DEAR, SURE, Descent, Flat
+from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._sample_coordinates import SampleCoordinates
 from separatrix.solvers._smooth_certificate import certify, dual_value
@@ -52,6 +54,8 @@ _WORTH = 12.0
 _WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
 #: Tolerance from which on these products may be formed in single precision: steps in the features follow.
 _ROUGHLY = 1e-5
+#: Steps after which a diagonal is no good model.
+_LONG = 100
 #: Rows for each feature that suffice for blocks of columns that are coupled.
 _ENOUGH = 128
 #: Features for each byte of an entry whose products in single precision cost as much as a sweep of one
@@ -174,9 +178,13 @@ class QuasiNewton:
         coef, intercept = self.start
         rows: SmoothObjective | None = None
         first = rises = 0
-        if self._wide():
-            coef, intercept = yield from self._through_samples(coef, intercept, control)
+        for single in self._precisions() if self._wide() else ():
+            coef, intercept = yield from self._through_samples(coef, intercept, control, single)
             first = 1
+            self.last = Descent(self, self.objective, self.objective, coef, intercept, later=True)
+            if self.last.gap() <= self.tol * abs(self.last.point.value) or not single:
+                break
+            del self.last
         stages = self._stages()
         self.at_once = first == 0 and len(stages) == 1
         for number, objective in enumerate(stages, first):
@@ -184,7 +192,8 @@ class QuasiNewton:
                 rows = objective
             elif rows is None:
                 rows = self._model_rows()
-            self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
+            if not first:
+                self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
             self.last.rises = rises  # a way that was rough on a sample will be
             leads = self.method == "newton" and objective is not self.objective
             for step in self.last.steps(control):
@@ -206,12 +215,16 @@ class QuasiNewton:
         in_memory = not view.sparse and getattr(view, "rows_in_place", False)
         return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW and n * d > _LITTLE
 
+    def _precisions(self) -> tuple[bool, ...]:
+        """Return whether products of samples are formed in single precision, one answer for each attempt."""
+        return (True, False) if _CLOSER * self.tol >= _ROUGHLY else (False,)
+
     def _through_samples(
-        self, coef: Array, intercept: Array, control: Control
+        self, coef: Array, intercept: Array, control: Control, single: bool
     ) -> Generator[Step, None, tuple[Array, Array]]:
         """Solve the problem in the coordinates of the samples; return the weights that this means."""
         problem, mean, tol = self.problem, self.whole.mean, _CLOSER * self.tol
-        samples = SampleCoordinates(problem.view, mean, single=tol >= _ROUGHLY)
+        samples = SampleCoordinates(problem.view, mean, single)
         inner: Any
         small = replace(problem, view=view_of(samples.rows))
         start = samples.coordinates(coef) if coef.any() else np.zeros((coef.shape[0], samples.rows.shape[1]))
@@ -266,7 +279,9 @@ class QuasiNewton:
         objective, d = self.objective, self.objective.features
         P, coupled = objective.columns, objective.codes is None and objective.columns > 1
         if self.method == "diagonal":
-            return Diagonal(self.whole)
+            if iteration < _LONG:
+                return Diagonal(self.whole)
+            return Iterated(self.whole, target, self.tol / SURE)
         if self.method == "newton":
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
         if P == 1 and self.at_once and not rows.view.sparse:
@@ -329,7 +344,7 @@ class QuasiNewton:
         distance, size = self.last.distance(), abs(returned.value)
         if self.last.final:  # the estimate is that of the parameters before rounding
             distance += max(0.0, returned.value - self.point.value)
-        promising = self.last.gap() <= max(self.tol * size, CAUTION * distance)
+        promising = self.last.gap() <= max(self.tol * size, self.last.caution() * distance)
         dual = dual_value(self.whole, returned) if promising else None
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
             self.separation = self.separation or self.watch.settle()
