@@ -55,6 +55,8 @@ from separatrix.solvers._newton_columns import (
 _SMALL, _TINY = 1 << 27, 1 << 20
 #: Stored values up to which they do so: they are copied unless they are double precision.
 _COPIED = 1 << 22
+#: How much longer an L1 penalty may show no progress: its bound is poor until the last.
+_L1_PATIENCE = 3
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -201,7 +203,7 @@ class SemismoothNewton:
             growth=GROWTH,
             least_growth=LEAST_GROWTH,
             shortest=SHORT,
-            patience=PATIENCE,
+            patience=PATIENCE * (_L1_PATIENCE if dual.l1 else 1),
         )
         while True:
             primal, gap, active, stuck = state.measure()
