@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.datasets import load_wine
 from sklearn.svm import LinearSVC
 
 from oracles import crammer_singer_epoch, quadratic_programme
@@ -198,6 +199,20 @@ def test_however_it_ends_the_model_and_its_gap_are_sound():
     outcome = run(solver, Below(1e-9), max_iter=3, max_time=1e-9)
     assert outcome.status == "max_time"
     assert solver.finish(outcome).certificate.relative_gap <= 1.0
+
+
+def test_epochs_lose_nothing_that_newton_steps_found():
+    X, y = load_wine(return_X_y=True)
+    y = y.astype(np.int32)
+    before, _ = fit(X, y, C=1e6, tol=1e-6, max_iter=200)
+    # No step can prove so small a gap: epochs take over, which unscaled features defeat.
+    after, _ = fit(X, y, C=1e6, tol=1e-15, max_iter=30)
+    assert before.certificate.status == "converged"
+    assert after.certificate.status == "max_iter"
+    assert after.certificate.relative_gap < 1e-6
+    value = objective(after.coef, after.intercept, X, y, 1e6)
+    rounding = 1e6 * len(X) * np.finfo(float).eps * np.abs(X @ after.coef.T).max()
+    assert abs(after.certificate.primal - value) <= rounding
 
 
 def test_threads_do_not_matter():

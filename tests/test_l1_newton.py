@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import StandardScaler
 
 from separatrix import _hot
 from separatrix.losses import LOSSES
@@ -63,6 +65,46 @@ def test_model_with_an_l1_penalty_agrees_with_plain_coordinate_descent(name: str
     inactive = z == 0
     assert np.all(np.abs(slopes[inactive]) <= lam[inactive] + 1e-5)
     assert_allclose(slopes[~inactive], -(lam * np.sign(z))[~inactive], atol=1e-5)
+
+
+def test_model_with_few_samples_of_dependent_features_reaches_its_optimum() -> None:
+    # Weights that a Newton step makes 0 came back in the next sweep, again and again.
+    X, y = load_breast_cancer(return_X_y=True)
+    A = np.column_stack([StandardScaler().fit_transform(X), np.ones(len(X))])
+    start = LinearSVC(penalty="l1", C=164.0).fit(A[:, :-1], y)
+    w = np.append(start.coef_[0], start.intercept_)
+    sign = np.where(y > 0, 1.0, -1.0)
+    short = np.maximum(0.0, 1.0 - sign * (A @ w))
+    free = A[short > 0]
+    assert len(free) < len(w)
+    H, g = 656.0 * free.T @ free, -656.0 * A.T @ (sign * short)
+    z, slopes = w.copy(), g.copy()
+    _hot.l1_model(H, np.ones(len(w)), z, slopes, 1e-12)
+    slope = g + H @ (z - w)
+    assert np.abs(slope).max() < 1.0 + 1e-6
+    assert np.abs(slope + np.sign(z))[z != 0].max() < 1e-6
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("load", "scaled", "C"), [(load_wine, False, 100.0), (load_breast_cancer, True, 1e3)]
+)
+def test_classes_that_can_be_separated_are_no_hindrance(
+    load: Any, scaled: bool, C: float, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # There fewer samples are free than weights are not 0: next to nothing bends the pieces.
+    if not compiled:
+        monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X) if scaled else X
+    model = LinearSVC(penalty="l1", C=C).fit(X, y)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.relative_gap <= 1e-4
+    positive = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
+    codes = np.where(y[:, None] == positive, 1.0, -1.0)
+    loss = np.square(np.maximum(0.0, 1.0 - codes * (X @ model.coef_.T + model.intercept_))).sum()
+    value = np.abs(model.coef_).sum() + np.abs(model.intercept_).sum() + C * loss
+    assert_allclose(model.certificate_.primal, value, rtol=1e-9)
 
 
 def test_search_ends_where_the_objective_is_least() -> None:

@@ -50,6 +50,7 @@ struct L1Model {
     double *z, *g;             // w at first; the smooth part's gradient at z
     double* work;              // size² + 4 size
     std::int64_t* support;     // size
+    bool emptied = false;      // whether the last step on the support ended where a weight became 0
 
     // Ends when neither a sweep nor a Newton step makes the model fall by more than eta times all that it fell.
     void solve(double eta) {
@@ -61,7 +62,13 @@ struct L1Model {
                 total += fallen;
                 still = !(fallen > eta * total);
             }
-            const double fallen = on_support();
+            // A weight that has become 0 stays so until the others have their values: a sweep would bring it back.
+            double fallen = 0;
+            for (std::int64_t left = size; left > 0; --left) {
+                const double now = on_support();
+                fallen += now;
+                if (!emptied || !(now > 0)) break;
+            }
             total += fallen;
             if (still && !(fallen > eta * total)) return;
         }
@@ -105,7 +112,9 @@ struct L1Model {
             curve += product * move[a];
             slope += residual[a] * move[a];
         }
-        if (!(curve > 0 && slope < 0)) return 0;
+        emptied = false;
+        if (!(slope < 0)) return 0;
+        if (!(curve > 0)) curve = -slope;  // rounding hides it: RIDGE alone says how long the step is
         // Along the step the slope rises, and where a weight changes its sign it jumps: go to where it is 0.
         double t = 0, passed = 0;
         std::int64_t zero = -1;
@@ -132,6 +141,7 @@ struct L1Model {
                 break;
             }
         }
+        emptied = zero >= 0;
         for (std::int64_t a = 0; a < m; ++a) {
             const std::int64_t j = support[a];
             const double moved = a == zero ? -z[j] : t * move[a];

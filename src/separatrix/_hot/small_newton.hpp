@@ -209,9 +209,11 @@ private:
         c.inner += 1;
         c.fresh = true;
         if (s.lambda) {
-            // After a step that was too long the next one is damped.
-            if (t < 0.2) c.damping = c.damping > 0 ? 10 * c.damping : 1e-3;
-            else if (t > 0.5) c.damping = c.damping > 1e-4 ? 0.1 * c.damping : 0;
+            // After a step that was too long the next one is damped, a little at first: where fewer samples are free
+            // than weights, next to nothing bends the model, and much damping would take the rest of the step too.
+            constexpr double FIRST = 1e-14;
+            if (t < 0.2) c.damping = c.damping > 0 ? 100 * c.damping : FIRST;
+            else if (t > 0.5) c.damping = c.damping > FIRST ? 0.1 * c.damping : 0;
         } else if (t < (s.bounded ? s.rules.shortest : 0.01 * s.rules.shortest)) {
             // So few samples lie inside the kink that their piece tells little.
             c.rho /= c.growth > 4 ? c.growth : 4;

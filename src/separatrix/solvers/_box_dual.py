@@ -303,7 +303,7 @@ class Evaluation:
             status = "converged" if self.relative_gap <= tol else "max_iter"
         return Certificate(
             status=status,
-            message=_explain(status, self.relative_gap, tol),
+            message=explain(status, self.relative_gap, tol),
             iterations=outcome.iterations,
             seconds=outcome.seconds,
             primal=primal,
@@ -316,7 +316,8 @@ class Evaluation:
         )
 
 
-def _explain(status: str, gap: float, tol: float) -> str:
+def explain(status: str, gap: float, tol: float) -> str:
+    """Return in words how far a fit came, and what to change where that is not ``tol``."""
     reached = f"relative duality gap {gap:.2g}"
     if status == "converged":
         return reached

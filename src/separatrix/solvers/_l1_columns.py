@@ -17,6 +17,10 @@ from separatrix.solvers._newton_columns import Columns
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
 
+#: First damping: little, since where fewer samples are free than weights next to nothing bends the model, and
+#: much damping would take the rest of the step too.
+_DAMPING = 1e-14
+
 
 class L1Columns(Columns):
     """Some columns with an L1 penalty on some rows, in step."""
@@ -71,7 +75,7 @@ class L1Columns(Columns):
     def _move(self, columns: Array, t: Array, P: Array, p: Array) -> None:
         # After a step that was too long the next one is damped.
         now = self.damping[columns]
-        shorter, longer = np.maximum(10.0 * now, 1e-3), np.where(now > 1e-4, 0.1 * now, 0.0)
+        shorter, longer = np.maximum(100.0 * now, _DAMPING), np.where(now > _DAMPING, 0.1 * now, 0.0)
         self.damping[columns] = np.where(t < 0.2, shorter, np.where(t > 0.5, longer, now))
         whole = t == 1.0  # then weights become 0 exactly
         moved = self.ends[columns, :-1], self.ends[columns, -1]

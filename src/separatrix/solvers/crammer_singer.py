@@ -23,6 +23,7 @@ of unequal size do not matter to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from separatrix.data.memory import CsrView, DenseView
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
+from separatrix.solvers._box_dual import explain
 from separatrix.solvers._coordinate_rows import CHUNK_WORK, visit
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
@@ -130,6 +132,7 @@ class LinearCrammerSinger:
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
         self.level = self.dual = 0.0
         self._certified: Certified | None = None
+        self._held: Certified | None = None
         stiffness = float((self.gap.scale * self.norms).max(initial=0.0))
         single = tol >= _SINGLE_TOL and stiffness <= _SINGLE_STIFFNESS
         self._allocate(np.dtype(np.float32 if single else np.float64))
@@ -366,22 +369,25 @@ class LinearCrammerSinger:
                 squares = float(np.vdot(W, W))
                 if self.constant:
                     squares += float(b @ b) / self.constant**2
-                self._certified = Certified(W, b[: self.columns], loss + 0.5 * squares, dual)
+                self._certified = self._best(Certified(W, b[: self.columns], loss + 0.5 * squares, dual))
         return self._certified
+
+    def _best(self, found: Certified) -> Certified:
+        """Return the best weights and bound that were ever seen: epochs may lose what steps found."""
+        before = self._held
+        if before is not None:
+            better = found if found.primal <= before.primal else before
+            found = replace(better, dual=max(found.dual, before.dual))
+        self._held = found
+        return found
 
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters and what they prove, after whatever ended the epochs."""
         proof = self._certify()
         dtype, weights = self.view.dtype, self.problem.weights
-        reason = {
-            "converged": "the certified relative gap is within tol",
-            "max_iter": "max_iter epochs done; raise it for a smaller gap",
-            "max_time": "max_time is over; raise it for a smaller gap",
-            "interrupted": "interrupted; fit again to go on",
-        }.get(outcome.status, outcome.status)
         certificate = Certificate(
             status=outcome.status,
-            message=f"{reason} (relative gap {proof.relative_gap:.2g})",
+            message=explain(outcome.status, proof.relative_gap, self.tol),
             iterations=outcome.iterations,
             seconds=outcome.seconds,
             primal=proof.primal,

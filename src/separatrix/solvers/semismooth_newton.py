@@ -55,6 +55,9 @@ from separatrix.solvers._newton_columns import (
 _SMALL, _TINY = 1 << 27, 1 << 20
 #: Stored values up to which they do so: they are copied unless they are double precision.
 _COPIED = 1 << 22
+#: How much longer an L1 penalty may show no progress, its bound being poor until the last; the relative gap
+#: below which it is not.
+_L1_PATIENCE, _CLOSE = 3, 1e-2
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -201,11 +204,16 @@ class SemismoothNewton:
             growth=GROWTH,
             least_growth=LEAST_GROWTH,
             shortest=SHORT,
-            patience=PATIENCE,
+            patience=PATIENCE * (_L1_PATIENCE if dual.l1 else 1),
         )
+        least, idle = np.inf, 0
         while True:
             primal, gap, active, stuck = state.measure()
             measure = gap / max(primal, 1e-300)
+            idle = 0 if measure < 0.9 * least else idle + 1
+            least = min(least, measure)
+            if dual.l1 and measure < _CLOSE and idle > PATIENCE:  # a small gap that stays is rounding
+                active, stuck = False, True
             record = {"objective": primal, "relative_gap": measure}
             yield Step(record, measure, "max_iter" if stuck and not active else None)
             if not active:
