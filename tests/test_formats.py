@@ -252,7 +252,7 @@ def test_npz_layouts(tmp_path):
     with pytest.raises(DataFileError, match=r"no target 'q'.*'X', 'y', 'z'"):
         read(path, "q")
     np.savez(path, A=X)
-    with pytest.raises(DataFileError, match="the arrays are 'A'"):
+    with pytest.raises(DataFileError, match="the arrays are 'A': save the features as 'X'"):
         read(path)
 
 
@@ -446,3 +446,10 @@ def test_decimal_targets(tmp_path):
     table = pa.table({"a": [1.0, 2.0, 3.0], "y": [Decimal(1), Decimal(2), Decimal(1)]})
     pq.write_table(table, tmp_path / "d.parquet")
     assert read(tmp_path / "d.parquet", "y").y.tolist() == [1, 2, 1]
+
+
+def test_json_lines_with_values_of_several_kinds(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": "z", "y": 1}\n{"a": 2, "y": 0}\n')
+    with pytest.raises(DataFileError, match="column 'a' holds values of kind string and of kind number"):
+        read(path, "y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,8 @@ from separatrix.data.files._tabular import TabularSource
 
 _BATCH_ROWS = 1 << 16
 _BLOCK_BYTES = 4 << 20
+# How Arrow says that a column of JSON lines has values of several kinds (its row is not the file's).
+_CHANGED_KIND = re.compile(r"Column\(/(.*)\) changed from (\w+) to (\w+)")
 
 
 class ArrowSource(TabularSource):
@@ -65,6 +68,13 @@ class ArrowSource(TabularSource):
             if isinstance(error, DataFileError | UnicodeDecodeError):
                 raise
             reason = " ".join(str(error).split())
+            changed = _CHANGED_KIND.search(reason)
+            if changed is not None:
+                column, before, now = changed.groups()
+                raise DataFileError(
+                    f"{self.name}: column {column!r} holds values of kind {before} and of kind {now}; write "
+                    "all values of a column alike"
+                ) from None
             raise DataFileError(f"{self.name}: damaged, or not what it seems: {reason}") from None
 
     @abstractmethod

@@ -96,7 +96,9 @@ def _matrix(name: str, keys: list[str], get: Callable[[str], Any], key: str) -> 
             raise DataFileError(f"{name}: a sparse matrix that is not CSR; save X.tocsr()")
         X = _csr(name, [get(part) for part in _CSR])
     else:
-        raise DataFileError(f"{name}: no array {key!r}; the arrays are {quoted(keys)}")
+        raise DataFileError(
+            f"{name}: no array {key!r}; the arrays are {quoted(keys)}: save the features as {key!r}"
+        )
     if X.ndim != 2:
         raise DataFileError(f"{name}: {key} has {X.ndim} dimensions; a matrix has 2")
     if X.dtype.kind not in "fiub" or X.dtype.itemsize > 8:
