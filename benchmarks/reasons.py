@@ -8,6 +8,7 @@ REASONS = {
         "time; presumably learnt and judged weights miss the second-level cache, which cannot hold both",
         "text": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
         "time",
+        "float64, 2 classes": "memory: a bare sum of the rows takes one core two thirds of the pass",
     },
     "logistic-each": {
         "784": "scikit-learn's L-BFGS needs few steps on uncorrelated features, and each is two products "

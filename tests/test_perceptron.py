@@ -278,3 +278,23 @@ def test_judging_many_classes_stays_within_its_blocks(monkeypatch):
     assert parts.certificate_.training_errors == whole.certificate_.training_errors
     assert parts.certificate_.margin == whole.certificate_.margin
     assert Perceptron().fit(sparse.csr_array(X), y == 0).certificate_.separable is True
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_sparse_rows_of_all_scales_decide_as_dense_ones(dtype, n_classes, keep):
+    # One large weight makes the bound of every sparse score wide: decisions must not depend on it.
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.3) * np.logspace(-4, 4, 40)
+    X = X.astype(dtype)
+    y = rng.integers(n_classes, size=300)
+    options = {"keep": keep, "max_iter": 6, "tol": None, "shuffle": False, "fit_intercept": False}
+    dense = Perceptron(**options).fit(X, y)
+    stored = Perceptron(**options).fit(sparse.csr_matrix(X), y)
+    assert_array_equal(dense.coef_, stored.coef_)
+    again = {"coef_init": 10 * dense.coef_}
+    assert_array_equal(
+        Perceptron(**options).fit(X, y, **again).coef_,
+        Perceptron(**options).fit(sparse.csr_matrix(X), y, **again).coef_,
+    )

@@ -49,6 +49,7 @@ class _Perceptron(_State):
         intercept_step: float,
         eta: float,
         margin: float,
+        largest: float,
     ) -> None: ...
 
 class _Judge(_DenseState):

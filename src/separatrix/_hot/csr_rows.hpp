@@ -38,18 +38,23 @@ struct CsrRows {
     // dense rows, but the same on every instruction set).
     void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
                       T* out) const {
-        T size;
-        quick_sums<false>(i, weights, columns, columns, out, size);
+        if (columns == 1) sums<1>(i, weights, 1, out);
+        else quick_sums(i, weights, columns, columns, out);
     }
 
-    // The same, for columns whose weights stand `stride` apart. Returns how far any of these scores, with a
-    // constant of at most `constant` added, can be from that of scores() with the same constant added.
-    T bounded_scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T constant,
-                     T* out) const {
-        T size = 0;
-        quick_sums<true>(i, weights, stride, columns, out, size);
-        // Each of the two sums is off by at most (terms + 1) ε / 2 times the sum of magnitudes.
-        return static_cast<T>(indptr[i + 1] - indptr[i] + 4) * 2 * EPSILON * (size + constant);
+    // The same, for columns whose weights stand `stride` apart, none larger than `largest`. Returns how far any
+    // of these scores, with a constant of at most `constant` added, can be from that of scores() with it.
+    T bounded_scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T largest,
+                     T constant, T* out) const {
+        // One column, and one beside it: a distance that the compiler knows costs nothing.
+        if (columns == 1 && stride == 1) sums<1>(i, weights, 1, out);
+        else if (columns == 1 && stride == 2) sums<1>(i, weights, 2, out);
+        else if (columns == 2 && stride == 2) sums<2>(i, weights, 2, out);
+        else quick_sums(i, weights, stride, columns, out);
+        // Each of the two sums is off by at most (terms + 1) ε / 2 times the sum of its terms' magnitudes.
+        const std::int64_t terms = indptr[i + 1] - indptr[i];
+        const T size = largest * size_of(data + indptr[i], terms);
+        return static_cast<T>(terms + 4) * 2 * EPSILON * (size + constant);
     }
 
     // out[k] = row i · column k for all columns, in the order of dense rows.
@@ -78,10 +83,16 @@ struct CsrRows {
         return j * stride + k;
     }
 
+    // column k += step * row i; returns the largest magnitude among the new weights
     template <class W>
-    void add(std::int64_t i, W step, W* weights, std::int64_t stride, std::int64_t k) const {
-        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p)
-            weights[position(indices[p], stride, k)] += step * data[p];
+    W add(std::int64_t i, W step, W* weights, std::int64_t stride, std::int64_t k) const {
+        W largest = 0;
+        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+            W& w = weights[position(indices[p], stride, k)];
+            w += step * data[p];
+            largest = magnitude(w) > largest ? magnitude(w) : largest;
+        }
+        return largest;
     }
 
     template <class W>
@@ -166,11 +177,30 @@ private:
     static constexpr T EPSILON = sizeof(T) == 4 ? T(1.1920929e-7) : T(2.220446049250313e-16);
     static float magnitude(float value) { return __builtin_fabsf(value); }
     static double magnitude(double value) { return __builtin_fabs(value); }
+
     template <class V>
     static V magnitude(V values) {
         typedef Bits<T> Pattern __attribute__((vector_size(sizeof(V))));
         constexpr Bits<T> SIGN = Bits<T>(1) << (8 * sizeof(T) - 1);
         return reinterpret_cast<V>(reinterpret_cast<Pattern>(values) & ~SIGN);
+    }
+
+    // At least the sum of the magnitudes, at most twice that: the last whole lanes may overlap those before.
+    static T size_of(const T* x, std::int64_t count) {
+        if (count < LANES) {
+            T sum = 0;
+            for (std::int64_t p = 0; p < count; ++p) sum += magnitude(x[p]);
+            return sum;
+        }
+        Lanes<T> lanes;
+        const auto add_lanes = [&](const T* from) {
+            for (int q = 0; q < Lanes<T>::PARTS; ++q)
+                lanes.part[q] += magnitude(
+                    Lanes<T>::template load<typename Lanes<T>::Values>(from + q * Lanes<T>::STEP));
+        };
+        for (std::int64_t p = 0; p + LANES < count; p += LANES) add_lanes(x + p);
+        add_lanes(x + count - LANES);
+        return lanes.sum();
     }
 
     template <int CHAINS, class Columns>
@@ -180,41 +210,32 @@ private:
         else return sum[0].part[q];
     }
 
-    // SIZES: raises `size` to the largest sum of magnitudes of a column's terms.
-    template <bool SIZES>
-    void quick_sums(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T* out,
-                    T& size) const {
+    void quick_sums(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T* out) const {
         in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
-            // So many sums at a time as hide the time that an addition takes and still fit the registers.
-            constexpr int CHAINS = COUNT <= 4 ? 4 : 16 / COUNT;
-            using Columns = Side<T, COUNT>;
-            Columns sum[CHAINS], sizes[CHAINS];
-            const auto add_term = [&](std::int64_t p, int l) {
-                for (int q = 0; q < Columns::PARTS; ++q) {
-                    const auto product = Columns::load(weights + indices[p] * stride + first, q) * data[p];
-                    sum[l].part[q] += product;
-                    if (SIZES) sizes[l].part[q] += magnitude(product);
-                }
-            };
-            std::int64_t p = indptr[i];
-            const std::int64_t end = indptr[i + 1];
-            for (; p + CHAINS <= end; p += CHAINS) {
-                // Keeps the compiler from packing looked-up values into registers, which costs more than it saves.
-                asm("");
-                add_term(p, 0);
-                if constexpr (CHAINS > 1) add_term(p + 1, 1);
-                if constexpr (CHAINS > 2) add_term(p + 2, 2), add_term(p + 3, 3);
-            }
-            for (; p < end; ++p) add_term(p, 0);
-            for (int q = 0; q < Columns::PARTS; ++q) {
-                Columns::store(out + first, q, folded<CHAINS>(sum, q));
-                if (!SIZES) continue;
-                T each[Columns::STEP];
-                const auto total = folded<CHAINS>(sizes, q);
-                __builtin_memcpy(each, &total, sizeof each);
-                for (const T column : each) size = column > size ? column : size;
-            }
+            sums<COUNT>(i, weights + first, stride, out + first);
         });
+    }
+
+    // Row i times COUNT neighbouring columns.
+    template <int COUNT>
+    SEPARATRIX_INLINE void sums(std::int64_t i, const T* weights, std::int64_t stride, T* out) const {
+        // So many sums at a time as hide the time that an addition takes and still fit the registers.
+        constexpr int CHAINS = COUNT <= 4 ? 4 : 16 / COUNT;
+        using Columns = Side<T, COUNT>;
+        Columns sum[CHAINS];
+        const auto add_term = [&](std::int64_t p, int l) {
+            for (int q = 0; q < Columns::PARTS; ++q)
+                sum[l].part[q] += Columns::load(weights + indices[p] * stride, q) * data[p];
+        };
+        std::int64_t p = indptr[i];
+        const std::int64_t end = indptr[i + 1];
+        for (; p + CHAINS <= end; p += CHAINS) {
+            // Keeps the compiler from packing looked-up values into registers, which costs more than it saves.
+            asm("");
+            for (int l = 0; l < CHAINS; ++l) add_term(p + l, l);
+        }
+        for (; p < end; ++p) add_term(p, 0);
+        for (int q = 0; q < Columns::PARTS; ++q) Columns::store(out, q, folded<CHAINS>(sum, q));
     }
 };
 

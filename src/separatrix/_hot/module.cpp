@@ -30,7 +30,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
            const std::optional<Array<double>>& scale, const std::optional<Array<double>>& owed,
            const std::optional<Array<T>>& paid, const Array<std::int64_t>& updates,
            const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores, bool joint,
-           bool fit_intercept, double intercept_step, double eta, double margin) {
+           bool fit_intercept, double intercept_step, double eta, double margin, double largest) {
             new (self) State{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
@@ -45,6 +45,7 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
                 .margin = static_cast<T>(margin),
                 .weights = weights.data(),
                 .intercepts = intercepts.data(),
+                .largest = static_cast<T>(largest),
                 .drift = pointer(drift),
                 .drift_intercepts = pointer(drift_intercepts),
                 .clock = clock.data(),
@@ -62,7 +63,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
         "intercepts"_a, "drift"_a.none(), "drift_intercepts"_a.none(), "clock"_a, "decay"_a, "truncation"_a,
         "scale"_a.none(), "owed"_a.none(), "paid"_a.none(), "updates"_a, "tally"_a, "remaining"_a,
-        "scores"_a, "joint"_a, "fit_intercept"_a, "intercept_step"_a, "eta"_a, "margin"_a);
+        "scores"_a, "joint"_a, "fit_intercept"_a, "intercept_step"_a, "eta"_a, "margin"_a,
+        "largest"_a);
 
     using Judge = JudgeState<T>;
     nb::class_<Judge> judge(m, ("Judge" + suffix).c_str());

@@ -41,8 +41,9 @@ inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
     const std::int8_t* codes = s.codes + c * s.columns;
     for (std::int64_t k = 0; k < s.columns; ++k) {
         if (codes[k] == 0) continue;
+        // No branch: which samples are wrong cannot be foreseen.
         const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
-        if (mistaken || codes[k] * f[k] < s.margin) s.errors[k] += weight;
+        s.errors[k] += mistaken | (codes[k] * f[k] < s.margin) ? weight : 0.0;
     }
 }
 
@@ -132,6 +133,12 @@ private:
     void score(std::int64_t i, std::int64_t c, bool to_judge) {
         if constexpr (Rows::FEATURE_MAJOR && !PENALISED) {
             quick_score(i, c, to_judge);
+        } else if constexpr (COLUMNS == 1 && !PENALISED) {
+            if (!to_judge) return exact_score(i, c);
+            T both[2];
+            rows_.two_scores(i, s_.weights, judge_->weights, both);
+            s_.scores[0] = both[0] + s_.intercepts[0];
+            judge_->scores[0] = both[1] + judge_->intercepts[0];
         } else {
             if (to_judge) judge_scores(rows_, *judge_, i, c);
             exact_score(i, c);
@@ -147,7 +154,7 @@ private:
             for (std::int64_t k = 0; k < columns_; ++k)
                 constant = larger(constant, distance(judge_->intercepts[k], T(0)));
         const std::int64_t count = to_judge ? 2 * columns_ : columns_;
-        const T bound = rows_.bounded_scores(i, s_.weights, s_.stride, count, 2 * constant, f);
+        const T bound = rows_.bounded_scores(i, s_.weights, s_.stride, count, s_.largest, 2 * constant, f);
         for (std::int64_t k = 0; k < columns_; ++k) f[k] += s_.intercepts[k];
         if (!(s_.joint ? largest_is_clear(f, columns_, c, s_.margin, bound)
                        : signs_are_clear(f, s_.wanted + c * columns_, columns_, s_.margin, bound)))
@@ -218,8 +225,10 @@ private:
     // column k += sign * eta * weight * (intercept_step, x_i)
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
-        if (PENALISED)
+        if constexpr (PENALISED)
             rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
+        else if constexpr (Rows::FEATURE_MAJOR)
+            s_.largest = larger(s_.largest, rows_.add(i, amount, s_.weights, s_.stride, k));
         else
             rows_.add(i, amount, s_.weights, s_.stride, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount * s_.intercept_step;

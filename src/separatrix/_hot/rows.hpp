@@ -124,21 +124,27 @@ struct DenseRows {
     // Dot products of one row with COUNT neighbouring columns: the row is loaded once for all.
     template <int COUNT>
     void dots(const T* x, const T* weights, T* out) const {
+        const T* each[COUNT];
+        for (int c = 0; c < COUNT; ++c) each[c] = weights + c * n_features;
+        dots<COUNT>(x, each, out);
+    }
+    template <int COUNT>
+    SEPARATRIX_INLINE void dots(const T* x, const T* const (&weights)[COUNT], T* out) const {
         const std::int64_t d = n_features, rest = d % LANES, whole = d - rest;
         if (d < LANES) {
             for (int c = 0; c < COUNT; ++c) {
                 T lane[LANES] = {};
-                for (std::int64_t j = 0; j < d; ++j) lane[j] = x[j] * weights[c * d + j];
+                for (std::int64_t j = 0; j < d; ++j) lane[j] = x[j] * weights[c][j];
                 out[c] = fold(lane);
             }
             return;
         }
         Lanes<T> lanes[COUNT];
         for (std::int64_t j = 0; j < whole; j += LANES)
-            for (int c = 0; c < COUNT; ++c) lanes[c].add_product(x + j, weights + c * d + j);
+            for (int c = 0; c < COUNT; ++c) lanes[c].add_product(x + j, weights[c] + j);
         if (rest)
             for (int c = 0; c < COUNT; ++c)
-                lanes[c].add_masked(x + d - LANES, weights + c * d + d - LANES, MASKS<T>.from[LANES - rest]);
+                lanes[c].add_masked(x + d - LANES, weights[c] + d - LANES, MASKS<T>.from[LANES - rest]);
         for (int c = 0; c < COUNT; ++c) out[c] = lanes[c].sum();
     }
 
@@ -168,6 +174,11 @@ struct DenseRows {
     void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* wanted,
                       T* out) const {
         scores(i, weights, columns, columns, wanted, out);
+    }
+
+    // out[0], out[1] = row i · one column of each of two sets of weights
+    void two_scores(std::int64_t i, const T* first, const T* second, T* out) const {
+        dots<2>(row(i), {first, second}, out);
     }
 
     std::int64_t position(std::int64_t j, std::int64_t /*stride*/, std::int64_t k) const {

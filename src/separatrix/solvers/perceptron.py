@@ -204,6 +204,7 @@ class PerceptronSolver:
             intercept_step=self._intercept_step,
             eta=self.eta,
             margin=self.margin,
+            largest=float(np.abs(coef).max(initial=0.0)),
         )
         if not self.judging:
             return
