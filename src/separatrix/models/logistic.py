@@ -23,7 +23,7 @@ from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
 from separatrix.models._drawn import fit_drawn
-from separatrix.models._logistic_method import OWN, SOLVERS, dual_is_quicker
+from separatrix.models._logistic_method import OWN, SOLVERS, method_of
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, judged, last_solution
 from separatrix.models._validation import (
@@ -230,7 +230,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if not (descent and isinstance(X, np.ndarray) and X.size >= _MANY):
             check_finite(self, X)
         classes, numbers = encode_labels(self, y)
-        method = self._method(X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
+        method = method_of(self, X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
         weights = sample_weights(
             X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
         )
@@ -305,53 +305,6 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
         return float(self.C), {"l1": 1.0, "l2": 0.0, "elasticnet": ratio}[self.penalty]
-
-    def _method(self, X: Any, n_classes: int, C: float, ratio: float) -> str:
-        """Return the solver that fits the problem, or the one that was named if it can solve it."""
-        method = "dual-coordinate" if self.dual else SOLVERS[self.solver]
-        if self.dual and self.solver not in ("auto", "liblinear", "dual-coordinate"):
-            raise ValueError(
-                f"Solver {self.solver} supports only dual=False, got dual=True: choose solver='auto' for the "
-                "dual."
-            )
-        if self.solver == "liblinear" and not np.isfinite(C):
-            raise ValueError(
-                "C=np.inf as well as penalty=None is not supported for the liblinear solver: choose "
-                "solver='auto'."
-            )
-        if self.solver == "liblinear" and 0 < ratio < 1:
-            raise ValueError(
-                "Only 'saga' solver supports elasticnet penalty, got solver=liblinear. Choose solver='auto' "
-                "or 'saga'."
-            )
-        if self.solver == "liblinear" and n_classes > 2:
-            raise ValueError(
-                "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): choose "
-                "solver='auto', or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
-            )
-        sparse_penalty = ratio > 0 and np.isfinite(C)
-        if sparse_penalty:
-            if method in ("newton", "quasi-newton", "dual-coordinate") or self.solver == "sag":
-                named = "with dual=True" if self.dual else self.solver
-                raise ValueError(
-                    f"Solver {named} supports only 'l2' or None penalties, got l1_ratio={ratio:g}: choose "
-                    "solver='auto' or 'working-set' (scikit-learn's name: 'saga') for L1 and the elastic net."
-                )
-            return "working-set"
-        if method == "working-set":
-            raise ValueError(
-                "solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'."
-            )
-        apart = n_classes > 2 and self.multiclass == "ovr"
-        if method == "dual-coordinate" and (apart or not np.isfinite(C)):
-            raise ValueError(
-                "the dual coordinate method needs a penalty (C < inf) and multiclass='joint': choose "
-                "solver='auto'."
-            )
-        if method == "auto" and np.isfinite(C) and not apart and self.solver != "liblinear":
-            if hasattr(X, "indptr") and dual_is_quicker(X, n_classes, C):
-                return "dual-coordinate"
-        return method
 
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         penalised = self.solver == "liblinear" and self.fit_intercept

@@ -1,8 +1,7 @@
 """Newton's method of some columns on some rows, in step; :mod:`.semismooth_newton` tells the method.
 
-The Hessian of a column is formed from the products of its free samples; from one step to the next only those
-that change sides are added or taken away. Where free samples are fewer than features, their inner products
-give the same step.
+The Hessian of a column is formed from the products of its free samples (:mod:`._free_products`). Where these
+are fewer than features, their inner products give the same step.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.solvers._cholesky import solver_of
+from separatrix.solvers._free_products import FreeProducts
 
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
@@ -35,14 +35,10 @@ SHORT = 0.02
 _HALTING, _HALTS, _MILD, _MILD_GROWTH = 0.3, 3, 100.0, 2.0
 #: Tolerances from here on are reached with single precision products of single precision data.
 SINGLE_TOL = 1e-5
-#: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
-_GATHERED, _GROUPS = 4096, 4
 #: Free samples per feature below which their inner products are used instead of the Hessian.
 _WIDE = 0.7
-#: Bytes of the Hessians that are kept from one step to the next, at most.
-_KEPT_BYTES = 256 << 20
-#: Entries of Hessians that single precision must not hold; how much larger what is taken away may be.
-_LARGE, _ROUNDED = 1e30, 1e3
+#: Entries of Hessians that single precision must not hold.
+_LARGE = 1e30
 #: Newton steps without progress after which a Hessian in single precision is given up, and after which
 #: conjugate gradients are.
 _COARSE_PATIENCE, _ROUGH_PATIENCE = 6, 10
@@ -70,7 +66,7 @@ class Columns:
         self.dual, self.view, self.own = dual, view, own
         self.tol = solver.tol if rows is None else max(solver.tol, 1e-2)
         self.dtype = np.dtype(np.float32 if solver.single else np.float64)
-        K, (n, d) = own.shape[0], view.shape
+        K, n = own.shape[0], view.shape[0]
         codes = dual.codes(own)
         numbers, upper = dual.numbers, dual.upper
         if rows is not None:
@@ -114,9 +110,7 @@ class Columns:
         self.coarse = np.full(K, solver.tol >= SINGLE_TOL)
         #: So do steps of two digits, by conjugate gradients.
         self.rough = np.full(K, view.sparse)
-        #: Free samples of each column's last Hessian and the sums of their products.
-        self.kept: dict[int, tuple[Array, Array]] = {}
-        self.keep = K * d * d * 8 <= _KEPT_BYTES
+        self.free_products = FreeProducts(view, self.upper, self.even, columns=K)
         if solver.given and rows is None:
             self._leap(solver.V[own])
 
@@ -175,11 +169,11 @@ class Columns:
     def gram(self, k: int) -> Array:
         """Return the upper triangle of column ``k``'s Hessian in (w, b)."""
         d = self.view.shape[1]
-        total = self._free_products(k)
+        total = self.free_products.of(k, self.inside[k], single=bool(self.coarse[k]))
         largest = float(total.max(initial=0.0)) * self.rho[k] * float(self.upper.max(initial=0.0))
         if self.coarse[k] and not largest < _LARGE:
             self.coarse[k] = False
-            total = self._free_products(k)
+            total = self.free_products.of(k, self.inside[k], single=False)
         D = d + 1 if self.intercepts else d
         dtype = np.dtype(np.float32 if self.coarse[k] else np.float64)
         H = np.empty((D, D), dtype=dtype)
@@ -199,72 +193,6 @@ class Columns:
     def _penalty_curve(self, k: int) -> Any:
         """Return what the penalty adds to the curvature of column ``k``'s weights."""
         return 1.0
-
-    def _free_products(self, k: int) -> Array:
-        """Return ``Σ U x xᵀ``, ``Σ U x`` and ``Σ U`` of the free samples; ``U = 1`` where all are even.
-
-        From one step to the next few samples change sides: then only these are added or taken away.
-        """
-        now = self.inside[k]
-        dtype = np.dtype(np.float64 if self.view.sparse or not self.coarse[k] else np.float32)
-        kept, total = self.kept.pop(k, None), None
-        if kept is not None and kept[1].dtype == dtype:
-            total = self._changed(kept[1], now.view(np.int8) - kept[0].view(np.int8), int(now.sum(dtype=int)))
-        if total is None:
-            total = self._products(np.flatnonzero(now), dtype)
-        if self.keep:
-            self.kept[k] = now.copy(), total
-        return total
-
-    def _changed(self, total: Array, change: Array, count: int) -> Array | None:
-        """Return the sums after samples came (1) and went (−1); None where it is better to begin anew."""
-        came, gone = np.flatnonzero(change > 0), np.flatnonzero(change < 0)
-        if came.shape[0] + gone.shape[0] >= count:
-            return None
-        if came.shape[0]:
-            total += self._products(came, total.dtype)
-        if gone.shape[0]:
-            less = self._products(gone, total.dtype)
-            total -= less
-            # What is left of much larger numbers is rounded with them.
-            d = self.view.shape[1]
-            if np.any(less[: d * d : d + 1] > _ROUNDED * total[: d * d : d + 1]):
-                return None
-        return total
-
-    def _products(self, chosen: Array, dtype: np.dtype[Any]) -> Array:
-        d = self.view.shape[1]
-        size, step = d * d + d + 1, max(_GATHERED, 2 * d)
-        starts = range(0, chosen.shape[0], step)
-        groups = max(1, min(_GROUPS, len(starts)))
-
-        def group(number: int) -> Array:
-            total = np.zeros(size, dtype=dtype)
-            H, sums = total[: d * d].reshape(d, d), total[d * d : -1]
-            for start in starts[number * len(starts) // groups : (number + 1) * len(starts) // groups]:
-                rows = chosen[start : start + step]
-                A, s = self.view.take(rows), self.upper[rows]
-                if self.even is not None:
-                    s[:] = 1.0
-                total[-1] += s.sum()
-                if self.view.sparse:
-                    A.sort_indices()  # products of features in rising order fill the upper triangle
-                    _hot.gram_csr(*csr_parts(A), s, H)
-                    sums += A.T @ s
-                    continue
-                A = A.astype(dtype, copy=False)
-                root = np.sqrt(s).astype(dtype)
-                if self.even is None:
-                    A *= root[:, None]
-                H += A.T @ A
-                sums += root @ A
-            return total
-
-        parts = in_threads(group, groups)
-        total = next(parts)
-        for part in parts:
-            total += part
-        return total
 
     # Sums over the samples of a column.
 
