@@ -54,6 +54,14 @@ class FreeProducts:
             self.kept[k] = free.copy(), total
         return total
 
+    def share(self, columns: list[int], free: Array, *, single: bool) -> None:
+        """Give columns with the same free samples, of which nothing is kept yet, the same sums."""
+        fresh = [k for k in columns if k not in self.kept]
+        if len(fresh) > 1 and self.keep:
+            total = self.of(fresh[0], free, single=single)
+            for k in fresh[1:]:
+                self.kept[k] = free.copy(), total.copy()
+
     def _changed(self, total: Array, change: Array, count: int) -> Array | None:
         """Return the sums after samples came (1) and went (−1); None where it is better to begin anew."""
         came, gone = np.flatnonzero(change > 0), np.flatnonzero(change < 0)

@@ -94,12 +94,9 @@ class L1Columns(Columns):
 
     def _share(self, columns: Array) -> None:
         """Give the columns in which all samples are free, as without weights, the same products."""
-        alike = [int(k) for k in columns if k not in self.kept and self.inside[k].all()]
-        if len(alike) > 1 and self.keep:
-            self._free_products(alike[0])
-            inside, total = self.kept[alike[0]]
-            for k in alike[1:]:
-                self.kept[k] = inside.copy(), total.copy()
+        alike = [int(k) for k in columns if self.inside[k].all()]
+        if alike:
+            self.free_products.share(alike, self.inside[alike[0]], single=bool(self.coarse[alike[0]]))
 
     def _proximal(self, k: int) -> tuple[Array, float]:
         """Return the step to the optimum of the piece at hand with the L1 penalty."""
