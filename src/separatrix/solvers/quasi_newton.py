@@ -347,9 +347,11 @@ class QuasiNewton:
         distance, size = self.last.distance(), abs(returned.value)
         if self.last.final:  # the estimate is that of the parameters before rounding
             distance += max(0.0, returned.value - self.point.value)
-        promising = self.last.gap() <= max(self.tol * size, self.last.caution() * distance)
-        dual = dual_value(self.whole, returned) if promising or not self.last.estimates() else None
-        if not self.last.estimates():  # no loss is below 0, whatever else is known
+        sure = self.last.caution() * distance
+        vague = not self.last.estimates() or not sure < size
+        promising = self.last.gap() <= max(self.tol * size, sure)
+        dual = dual_value(self.whole, returned) if promising or vague else None
+        if vague:  # no loss is below 0, whatever else is known
             distance, dual = np.inf, max(dual or 0.0, 0.0)
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
             self.separation = self.separation or self.watch.settle()
