@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from separatrix.data.memory import view_of
 from separatrix.models.logistic import LogisticRegression
@@ -74,10 +75,10 @@ def test_solves_with_the_hessian_and_bounds_what_is_missing(
         solved = float(np.vdot(V, flat.split(g)[0]) + shift @ flat.split(g)[1])
         known.append(solved)
         assert solved <= true * (1 + 1e-6)
-        assert solved + 2 * model.missing >= true * (1 - 1e-6)
+        assert 2 * model.most >= true * (1 - 1e-6)
     assert np.all(np.diff(known) >= -1e-12 * true)  # more steps know more, but for rounding
     assert known[-1] == pytest.approx(true, rel=1e-6)
-    assert model.missing <= 1e-6 * true
+    assert 2 * model.most == pytest.approx(true, rel=1e-6)
 
 
 def _few_directions(n: int, d: int, classes: int, noise: float) -> tuple[Any, Any]:
@@ -127,3 +128,64 @@ def test_long_ways_on_sparse_data_end_with_newtons_steps() -> None:
     other = LogisticRegression(C=100.0, solver="dual-coordinate", max_iter=20000, tol=1e-6).fit(X, y)
     assert model.certificate_.status == "converged"
     assert model.certificate_.primal <= other.certificate_.primal * (1 + 1e-8)
+
+
+def test_the_bound_outlives_lost_orthogonality(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding turns directions where lengths of rows differ; gains of the steps do not suffer from it."""
+    rng = np.random.default_rng(45)
+    X = rng.normal(size=(139, 5)) @ rng.normal(size=(5, 35)) + 1e-2 * rng.normal(size=(139, 35))
+    problem = Problem(
+        view=view_of(X),
+        classes=rng.integers(0, 2, 139),
+        codes=np.array([[-1], [1]], dtype=np.int8),
+        joint=False,
+        fit_intercept=False,
+    )
+    objective = SmoothObjective(problem, 1e-5)
+    point = objective.at(rng.normal(size=(1, 35)), np.zeros(1))
+    p = 1.0 / (1.0 + np.exp(-(X @ point.coef[0])))
+    H = (X * (p * (1.0 - p))[:, None]).T @ X + 1e-5 * np.eye(35)
+    true = float(point.gradient[0] @ np.linalg.solve(H, point.gradient[0]))
+    monkeypatch.setattr(_iterated, "_MISSING", 0.0)
+    whole = moments(objective)
+    assert not whole.mean.any()
+    for most in (10, 30, 50, 70, 100, 150, 250):
+        monkeypatch.setattr(_iterated, "_MOST", most)
+        model = Iterated(whole, objective, 0.0)
+        model.refresh(point)
+        model.solve(point.gradient, np.zeros(1))
+        assert 2 * model.most >= true * (1 - 1e-7)
+    assert 2 * model.most <= true * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("C", [1.0, 100.0, np.inf])
+def test_fits_that_end_early_tell_a_bound(classes: int, C: float) -> None:
+    """Only a diagonal is known there, which sees little of what is left to gain."""
+    rng = np.random.default_rng(5)
+    X = sparse.random(6000, 900, 0.01, format="csr", random_state=5)
+    X = sparse.csr_matrix(X.multiply(10.0 ** rng.uniform(-1, 1, 900)))
+    y = np.argmax(0.1 * (X @ rng.normal(size=(900, classes))) + rng.gumbel(size=(6000, classes)), axis=1)
+    tight = LogisticRegression(C=C, tol=1e-8, max_iter=3000).fit(X, y).certificate_
+    assert tight.status == "converged"
+    for most in (1, 3):
+        with pytest.warns(ConvergenceWarning, match="duality gap"):
+            early = LogisticRegression(C=C, tol=1e-8, max_iter=most, solver="quasi-newton").fit(X, y)
+        found = early.certificate_
+        assert found.status == "max_iter"
+        assert found.dual is not None
+        assert found.primal - found.gap <= tight.primal
+        assert found.relative_gap <= 1.0
+
+
+@pytest.mark.parametrize("solver", ["newton", "quasi-newton"])
+def test_weights_that_all_classes_share_at_the_start_are_left(solver: str) -> None:
+    """They change no probability, but the penalty counts them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 40))
+    y = np.argmax(X @ rng.normal(size=(40, 4)) + rng.gumbel(size=(3000, 4)), axis=1)
+    model = LogisticRegression(C=0.01, solver=solver, warm_start=True).fit(X, y)
+    before = model.certificate_.primal
+    model.coef_ = model.coef_ + 3.0
+    assert model.fit(X, y).certificate_.status == "converged"
+    assert model.certificate_.primal <= before * (1 + 1e-6)

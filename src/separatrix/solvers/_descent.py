@@ -357,7 +357,9 @@ class Descent:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
         if not hasattr(self, "model"):
             return np.inf
-        decrement = self._decrement() + getattr(self.model, "missing", 0.0)
+        decrement = self._decrement()
+        if isinstance(self.model, Iterated):
+            decrement = self.model.most
         before, between, last = self.gains[-3:]
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
@@ -370,7 +372,12 @@ class Descent:
 
     def caution(self) -> float:
         """Return how many times the distance counts."""
-        return SURE if isinstance(getattr(self, "model", None), Iterated) else CAUTION
+        bounded = isinstance(getattr(self, "model", None), Iterated) and self.objective.l2 > 0
+        return SURE if bounded else CAUTION
+
+    def estimates(self) -> bool:
+        """Return whether the distance counts: a diagonal, or a sample of the rows, sees too little."""
+        return self.final and hasattr(self, "model") and not isinstance(self.model, Diagonal)
 
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)

@@ -43,15 +43,17 @@ class Iterated(Curvature):
 
     Attributes
     ----------
-    missing : float
-        Most that half the squared decrement of the last solution lacks.
+    most : float
+        Half the squared decrement of the last solution, at most. It comes from the gains of the steps, which
+        stay exact where rounding has turned the first directions; the solution's product with the gradient
+        does not. Without a penalty it is an estimate.
     """
 
     def __init__(self, whole: Whole, objective: SmoothObjective, enough: float) -> None:
         super().__init__(whole)
         self.target, self.enough = objective, enough
         self.scale = Diagonal(whole)
-        self.missing = np.inf
+        self.most = np.inf
 
     def refresh(self, point: Point) -> None:
         """Keep what the Hessian's products need at these parameters."""
@@ -93,7 +95,7 @@ class Iterated(Curvature):
         return self._back(bent) + self.target.l2 * V, change
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return about the Hessian's inverse times a gradient in (w, b'); keep what is missing."""
+        """Return about the Hessian's inverse times a gradient in (w, b'); keep what there is to gain."""
         M, l2 = self.scale.diagonal, self.target.l2
         own = self.intercepts @ slopes
         r = np.array(gradient)
@@ -124,7 +126,7 @@ class Iterated(Curvature):
             # Rounding alone makes a rest negative: then everything is known.
             rest = max(eta - length, 0.0)
             eta = rest / (mu * rest + turn) if np.isfinite(eta) and turn > 0 else eta
-        self.missing = 0.5 * self._missing(known, eta * square if square > 0 else 0.0)
+        self.most = 0.5 * (sum(known) + self._missing(known, eta * square if square > 0 else 0.0))
         return V, shift
 
     def _missing(self, known: list[float], bound: float) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
-from separatrix.solvers._descent import DEAR, SURE, Descent, Flat
+from separatrix.solvers._descent import CAUTION, DEAR, SURE, Descent, Flat
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._sample_coordinates import SampleCoordinates
@@ -121,6 +121,9 @@ class QuasiNewton:
         size = problem.columns * (self.objective.features + 1)
         self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
         self.start = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
+        if problem.joint:
+            # What all classes have in common costs a penalty and changes no probability; no step sees it.
+            self.start = tuple(part - part.mean(axis=0) for part in self.start)
         # Where the way stands before the first step in the features.
         self.reached: Callable[[], tuple[Array, Array]] = lambda: self.start
 
@@ -281,7 +284,7 @@ class QuasiNewton:
         if self.method == "diagonal":
             if iteration < _LONG:
                 return Diagonal(self.whole)
-            return Iterated(self.whole, target, self.tol / SURE)
+            return Iterated(self.whole, target, self.tol / (SURE if target.l2 > 0 else CAUTION))
         if self.method == "newton":
             return (Coupled if coupled else Blocks)(self.whole, rows, target)
         if P == 1 and self.at_once and not rows.view.sparse:
@@ -344,8 +347,12 @@ class QuasiNewton:
         distance, size = self.last.distance(), abs(returned.value)
         if self.last.final:  # the estimate is that of the parameters before rounding
             distance += max(0.0, returned.value - self.point.value)
-        promising = self.last.gap() <= max(self.tol * size, self.last.caution() * distance)
-        dual = dual_value(self.whole, returned) if promising else None
+        sure = self.last.caution() * distance
+        vague = not self.last.estimates() or not sure < size
+        promising = self.last.gap() <= max(self.tol * size, sure)
+        dual = dual_value(self.whole, returned) if promising or vague else None
+        if vague:  # no loss is below 0, whatever else is known
+            distance, dual = np.inf, max(dual or 0.0, 0.0)
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
             self.separation = self.separation or self.watch.settle()
             outcome.status = "separable" if self.separation is not None else outcome.status
