@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from pyarrow import feather
 from scipy import sparse
 
+from separatrix import SVC
 from separatrix.data.files import DataFileError, Plan, Reading, choose_target, open_source, read
+from separatrix.kernels import Spectrum
 
 FRAME = {
     "age": [30.0, 41.5, 22.0, 55.0],
@@ -145,6 +147,15 @@ def test_names_of_rows_are_no_categories(csv):
     ):
         read(path, "y")
     assert read(path, "y", categorical=["name"]).X.num_rows == 80
+
+
+def test_long_texts_lead_to_string_kernels(csv):
+    path = csv("text,y\n" + "".join(f"{k} {'gattaca' * 30},{k % 2}\n" for k in range(80)))
+    with pytest.raises(DataFileError, match=r"'0 gattaca[a-z]*…'.*kernels\.Spectrum\(3\)") as refused:
+        read(path, "y")
+    assert "gattaca" * 10 not in str(refused.value)
+    table = read(path, "y", categorical=["text"])
+    assert SVC(kernel=Spectrum(3)).fit(table.X["text"], table.y).predict(table.X["text"]).shape == (80,)
 
 
 def test_text_beyond_the_first_look(csv, monkeypatch):
@@ -306,6 +317,7 @@ def test_matrices_have_no_names(tmp_path):
 DAMAGE = """
 import glob, resource, sys, warnings
 import numpy as np
+from separatrix import SVC
 from separatrix.data.files import DataFileError, read
 warnings.simplefilter("ignore")
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # a message, not a machine that runs out of memory

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVR
 
-from separatrix import GaussianClassifier, KernelPerceptron, LogisticRegression, Perceptron, plot
+from separatrix import GaussianClassifier, KernelPerceptron, LinearSVC, LogisticRegression, Perceptron, plot
 from separatrix.kernels import RBF, Linear
 from separatrix.plot import _points
 
@@ -383,7 +383,13 @@ def test_curves_agree_with_scikit_learn():
     three = LogisticRegression().fit(THREE, NAMES)
     display = plot.RocCurveDisplay.from_estimator(three, THREE, NAMES)
     for k, curve in enumerate(display.curves):
-        expected = roc_auc_score(curve.name == NAMES, three.decision_function(THREE)[:, k])
+        expected = roc_auc_score(curve.name == NAMES, three.predict_proba(THREE)[:, k])
+        assert curve.summary == pytest.approx(expected)
+    mean = roc_auc_score(NAMES, three.predict_proba(THREE), multi_class="ovr")
+    assert np.mean([curve.summary for curve in display.curves]) == pytest.approx(mean)
+    machine = LinearSVC().fit(THREE, NAMES)
+    for k, curve in enumerate(plot.RocCurveDisplay.from_estimator(machine, THREE, NAMES).curves):
+        expected = roc_auc_score(curve.name == NAMES, machine.decision_function(THREE)[:, k])
         assert curve.summary == pytest.approx(expected)
     styles = {(line.get_color(), line.get_linestyle()) for line in display.ax_.get_lines()}
     assert len(styles) >= 3

@@ -90,6 +90,7 @@ def _count(model: Any, classes: NDArray[Any], blocks: Any, request: EvaluateRequ
                 tally.log_loss = (tally.log_loss or 0.0) + metrics.log_losses(truth, probabilities)
             if size == 2 or kind in ("roc", "precision-recall", "calibration"):
                 ranked = hasattr(model, "decision_function") and kind != "calibration"
+                ranked = ranked and (size == 2 or not probable)  # as the displays do it
                 scores = np.asarray(model.decision_function(block.X) if ranked else probabilities)
                 tally.truth.append(truth)
                 tally.scores.append(scores)

@@ -19,6 +19,8 @@ _CHALK, _DARK = "#E4E4E4", 0.4
 _OWN = "separatrix"
 _LEGEND_INCHES = 2.1
 _LETTER_INCHES = 0.075
+# Ticks, their labels and the name of an axis on the right.
+_AXIS_INCHES = 0.75
 _TINT = 0.76
 
 
@@ -71,16 +73,21 @@ def legend_panel(figure: "Figure") -> dict[str, Any]:
     return {"frameon": True, "labelcolor": INK, **paper}
 
 
-def outside_legend(ax: "Axes", handles: list[Any], gap: float = 0.02, *, regions: bool = False) -> None:
-    """Put the legend right of the data, where it hides nothing; `gap` is in widths of the axes.
+def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
+                   regions: bool = False) -> None:
+    """Put the legend right of the data, where it hides nothing, nor the labels of a second axis.
 
     `regions` says that the marks are dark whatever the paper is, since they lie on light regions.
     """
+    from matplotlib.transforms import ScaledTranslation
+
     columns = 1 + (len(handles) - 1) // 18
     names = [shortened(str(handle.get_label())) for handle in handles]
     figure: Any = ax.get_figure(root=True)
     panel = legend_panel(figure) if regions else {"frameon": False}
-    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1 + gap, 1.0),
+    gap = ScaledTranslation(_AXIS_INCHES if second_axis else 0.0, 0.0, figure.dpi_scale_trans)
+    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1.02, 1.0),
+                       bbox_transform=ax.transAxes + gap,
                        borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
     if figure.get_label() != _OWN:
         return
@@ -103,9 +110,25 @@ def shortened(name: str, most: int = 80) -> str:
 
 
 def class_names(labels: Any) -> tuple[list[str], float]:
-    """Return names of classes beside a matrix, and the inches that those beyond a few letters take."""
-    names = [shortened(str(label), 28) for label in labels]
+    """Return names of classes beside a matrix, and the inches that those beyond a few letters take.
+
+    >>> class_names([f"photographs of wild {kind} in their habitat" for kind in ("bees", "ants")])[0]
+    ['…bees…', '…ants…']
+    """
+    whole = [str(label) for label in labels]
+    names = [shortened(name, 28) for name in whole]
+    if len(set(names)) < len(set(whole)):  # what differs was cut out: cut what all have in common
+        start, end = _shared(whole), _shared([name[::-1] for name in whole])
+        names = [shortened(f"…{name[start : max(start, len(name) - end)]}…", 28) for name in whole]
     return names, _LETTER_INCHES * max(0, max(len(name) for name in names) - 6)
+
+
+def _shared(names: list[str]) -> int:
+    """Return with how many letters all names begin: whole words, if there are any."""
+    first, last = min(names), max(names)
+    differing = (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    same = next(differing, min(len(first), len(last)))
+    return first[:same].rfind(" ") + 1 or same
 
 
 def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:

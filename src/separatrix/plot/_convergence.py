@@ -125,7 +125,7 @@ class ConvergenceDisplay(Display):
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             if len(places) == 1:
                 ax.set_xlim(places[0] - 1, places[0] + 1)
-        bottom, gap = ax, 0.02
+        bottom, second = ax, False
         if lower is not None:
             line = self._draw_measure(lower, places, measures)
             if lower.get_subplotspec() is not ax.get_subplotspec():
@@ -133,13 +133,13 @@ class ConvergenceDisplay(Display):
                 outside_legend(lower, [line])
             else:
                 handles.append(line)
-                gap = 0.2  # room for the labels of the criterion's own axis
+                second = True
         ax.set_xlabel(step)
         if bottom is not ax:
             ax.tick_params(labelbottom=False)
             ax.xaxis.label.set_visible(False)
             bottom.set_xlabel(step)
-        outside_legend(ax, handles, gap)
+        outside_legend(ax, handles, second_axis=second)
         return self
 
     @staticmethod

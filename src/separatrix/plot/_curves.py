@@ -19,16 +19,19 @@ _MOST_VERTICES = 2000
 
 
 def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
-    """Return the classes and one score per sample and class: two classes have one column, of the second."""
+    """Return the classes and one score per sample and class: two classes have one column, of the second.
+
+    Of several classes the probabilities count, where there are any. A score of softmax or of Gaussian models
+    means something beside those of the other classes only; alone it may order samples the wrong way round.
+    """
     name = type(final_step(model)).__name__
-    if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
-    elif hasattr(model, "predict_proba"):
-        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
-    else:
+    scored, probable = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
+    if not (scored or probable):
         raise ValueError(f"{name} has neither decision_function nor predict_proba, so it orders no samples; "
                          "plot.confusion draws its decisions")
     classes = list(np.asarray(model.classes_))
+    by_probability = probable and (len(classes) > 2 or not scored)
+    scores = np.asarray((model.predict_proba if by_probability else model.decision_function)(X), dtype=float)
     if scores.ndim == 2 and len(classes) == 2:
         scores = scores[:, 1]
     scores = scores.reshape(len(scores), -1)
@@ -238,7 +241,7 @@ def roc(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any 
     Parameters
     ----------
     model : fitted classifier or pipeline
-        With ``decision_function`` or ``predict_proba``.
+        With ``decision_function`` or ``predict_proba``. With several classes by the latter, if it is there.
     X : array, sparse matrix or table of shape (n, d)
         Samples, best not those of the fit.
     y : array of shape (n,)

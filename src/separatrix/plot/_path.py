@@ -111,7 +111,7 @@ class PathDisplay(Display):
             outside_legend(lower, [width])
             outside_legend(ax, handles)
         else:
-            outside_legend(ax, [*handles, width], 0.2)
+            outside_legend(ax, [*handles, width], second_axis=True)
         return self
 
 

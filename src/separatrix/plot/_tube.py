@@ -134,8 +134,8 @@ class TubeDisplay(Display):
         (u, f), line = self.line, ink(ax)
         ax.fill_between(u, f - self.epsilon, f + self.epsilon, color=PALETTE[4], alpha=0.35, linewidth=0)
         for edge in (-self.epsilon, self.epsilon):
-            ax.plot(u, f + edge, color=line, linewidth=0.9, linestyle="--")
-        ax.plot(u, f, color=line, linewidth=1.8)
+            ax.plot(u, f + edge, color=line, linewidth=0.9, linestyle="--", zorder=4)
+        ax.plot(u, f, color=line, linewidth=1.8, zorder=4)  # many points would hide it
         count = len(self.target)
         drawn = choose_points(None, count)
         size = point_size(len(drawn))

@@ -221,10 +221,9 @@ class TabularSource(ABC):
             if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
                 raise DataFileError(
                     f"{self.name}: column {name!r} holds {len(counts):,} different texts in "
-                    f"{table.num_rows:,} "
-                    f"rows, such as {next(iter(counts))!r}; leave it out (--ignore {name!r}), or have it "
-                    "encoded "
-                    f"nevertheless (--categorical {name!r})"
+                    f"{table.num_rows:,} rows, such as {_shortened(next(iter(counts)))!r}; leave it out "
+                    f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); to learn from "
+                    "what they say, use a string kernel in Python: SVC(kernel=separatrix.kernels.Spectrum(3))"
                 )
 
     def explain(self, plan: Plan, reason: str) -> NoReturn:
@@ -277,6 +276,11 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
         while (item := waiting.result()) is not None:
             waiting = pool.submit(next, items, None)
             yield item
+
+
+def _shortened(text: str, length: int = 60) -> str:
+    """Return the beginning of a text that is too long for a message."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _is_number(value: str, decimal: str) -> bool:
