@@ -259,7 +259,9 @@ class KernelMatrix:
         return self._mean_half() if isinstance(self.kernel, RBF) else float(self.native.degree)
 
     def _mean_half(self) -> float:
-        """Return the mean of ``|x̂|²/2`` over some samples."""
+        """Return the mean of ``|x̂|²/2`` over some samples, or over all where these are packed and few."""
+        if self._half is None and "float64" in self._packs and self.shape[0] <= _SAMPLE:
+            self._half = float(self._packs["float64"].mean_half)
         if self._half is None:
             some = np.arange(0, self.shape[0], max(1, self.shape[0] // _SAMPLE))
             self._half = float(self.panels("float32", some).mean_half)

@@ -245,7 +245,7 @@ class SupportMachines:
 
     def _make_sure(self) -> None:
         """Compute gradients anew that rounding errors of the steps may have led astray."""
-        found, machines, p = self.solutions, self.machines, self.problems
+        found, p = self.solutions, self.problems
         small = isinstance(self._solver, SmallProblems)
         # Steps round gradient and variables, so that sums which they keep drift away: that moves all scores.
         lengths = found.alpha * np.abs(self.matrix.diag[p.rows])
