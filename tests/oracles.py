@@ -191,7 +191,7 @@ def slow_smo(K, problem, tol, max_steps):
         steps += 1
 
 
-def dual_meaning(problem, a, gradient, diag):
+def dual_meaning(problem, a, gradient, diag, unit, doubt):
     """What a dual point of one support vector machine means, from the formulas in solvers/machines.py."""
     s, u, p = problem.signs, problem.upper, problem.linear
     empty, full = a <= 0, a >= u
@@ -217,6 +217,11 @@ def dual_meaning(problem, a, gradient, diag):
     rounding = 4.0 * 2.0**-53 * (a**2 @ np.abs(diag[problem.rows]))
     square = a @ (gradient - p)
     rounding += 2 * max(0.0, -square)
+    roots = np.sqrt(np.abs(diag[problem.rows]))
+    if np.isfinite(u).all():
+        error = doubt + unit * roots * np.linalg.norm(a * roots)
+        ends = [a * np.maximum(end, 0) + (u - a) * np.maximum(-end, 0) for end in (h - error, h, h + error)]
+        rounding += float(np.sum(np.maximum(ends[0], ends[2]) - ends[1]))
     dual = -0.5 * (a @ (gradient + p)) - 0.5 * rounding
     if np.isinf(u[0]):
         stretched = 0.5 * square / (1 - slack.max()) ** 2 if slack.max() < 1 else np.inf
@@ -224,7 +229,7 @@ def dual_meaning(problem, a, gradient, diag):
     else:
         primal = dual + a @ h + u @ slack + rounding
     gap, size = primal - dual, max(abs(primal), abs(dual))
-    length = a @ np.sqrt(np.abs(diag[problem.rows]))
+    length = a @ roots
     return {
         "coef": s * a,
         "slack": slack,
@@ -235,6 +240,7 @@ def dual_meaning(problem, a, gradient, diag):
         "dual": dual,
         "gap": gap,
         "relative_gap": gap / size if 0 < size < np.inf else np.inf if gap else 0.0,
+        "rounding": rounding,
         "vanishes": a @ p == 0 and -1e-6 * length**2 <= square <= 1e-9 * length**2,
         "indefinite": square < -1e-6 * length**2,
     }

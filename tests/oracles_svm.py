@@ -97,3 +97,42 @@ def joint(K, classes, upper):
     h = np.concatenate([-np.ones(len(rows)), np.zeros(n)])
     z, value = _solve(m * r, np.concatenate([np.zeros(m * r), upper]), G, h)
     return value, F @ z[: m * r].reshape(m, r).T
+
+
+def exact_kernel(model, A, B):
+    """Kernel values of a fitted machine in long double; for linear, polynomial and RBF kernels."""
+    A, B = (np.asarray(part, dtype=np.longdouble) for part in (A, B))
+    products, gamma = A @ B.T, np.longdouble(getattr(model.kernel_, "gamma", 1.0))
+    if model.kernel == "linear":
+        return products
+    if model.kernel == "poly":
+        return (gamma * products + np.longdouble(model.coef0)) ** model.degree
+    squares = [np.sum(part * part, axis=1) for part in (A, B)]
+    return np.exp(-gamma * np.maximum(squares[0][:, None] + squares[1][None, :] - 2 * products, 0))
+
+
+def _exact_sums(model, X):
+    """Coefficients, ``w'w`` and the scores without intercept of a machine, in long double."""
+    beta, support = model.dual_coef_[0].astype(np.longdouble), X[model.support_]
+    return beta, beta @ (exact_kernel(model, support, support) @ beta), exact_kernel(model, X, support) @ beta
+
+
+def exact_regression(model, X, targets):
+    """Primal and dual value of a fitted regression, in long double; of a ν-regression with the best tube."""
+    beta, square, scores = _exact_sums(model, X)
+    targets = targets.astype(np.longdouble)
+    away = np.sort(np.abs(targets - scores - np.longdouble(model.intercept_[0])))
+    dual = -square / 2 + beta @ targets[model.support_]
+    if hasattr(model, "epsilon"):
+        outside = np.maximum(away - np.longdouble(model.epsilon), 0).sum()
+        return square / 2 + model.C * outside, dual - np.longdouble(model.epsilon) * np.abs(beta).sum()
+    beyond = np.cumsum(away[::-1])[::-1] - away * np.arange(away.size, 0, -1)
+    return square / 2 + model.C * np.min(beyond + model.nu * away.size * away), dual
+
+
+def exact_one_class(model, X):
+    """Primal and dual value of a fitted one-class machine, in long double."""
+    _, square, scores = _exact_sums(model, X)
+    rho = np.longdouble(model.offset_[0])
+    outside = np.maximum(rho - scores, 0).sum()
+    return square / 2 - np.longdouble(model.nu) * len(X) * rho + outside, -square / 2

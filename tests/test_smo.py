@@ -563,7 +563,7 @@ def test_hard_problems_go_on_with_all_kernel_values(kind, slices, monkeypatch):
     solver, _ = solve(RBF(0.5), samples, problem, tol=1e-3)
     solution = solver.solutions[0]
     check(RBF(0.5), samples, problem, solution, 1e-3)
-    assert machine(problem, solution, solver.matrix.diag).relative_gap <= 1e-6
+    assert machine(problem, solution, solver.matrix).relative_gap <= 1e-6
 
 
 def gap_by_formula(middle, signs, upper, price, linear, alpha, E):

@@ -585,6 +585,8 @@ def dual_machines(
     alpha: NDArray[Any],
     gradient: NDArray[Any],
     diag: NDArray[Any],
+    unit: float,
+    doubt: NDArray[Any],
     separate: bool,
     numbers: NDArray[Any],
     variables: NDArray[Any],

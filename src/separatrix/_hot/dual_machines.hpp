@@ -15,11 +15,13 @@ struct DualPoints {
     const std::int64_t *starts, *rows;
     const double *signs, *linear, *upper, *alpha, *gradient;
     const double* diag;                    // k(x, x) of each sample
+    double unit;                           // how far kernel values are from exact, in units of √(k(x, x) k(z, z))
+    const double* doubt;                   // of each problem, what else its gradient may be wrong by
 };
 
 // Numbers per problem, and coef and slack per variable.
 struct DualMeanings {
-    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *vanishes, *indefinite;
+    double *intercept, *rho, *square, *primal, *dual, *gap, *relative_gap, *rounding, *vanishes, *indefinite;
     double *coef, *slack;
 };
 
@@ -34,6 +36,9 @@ class DualMeaning {
 
     const DualPoints& p;
     const DualMeanings& to;
+
+    // What a variable adds to the gap.
+    static double part(double a, double u, double h) { return h > 0 ? a * h : (a - u) * h; }
 
     // The mean over the free variables of a sign (0: of both), else the middle of the interval that optimality leaves.
     double level(std::int64_t begin, std::int64_t end, int sign) const {
@@ -70,21 +75,31 @@ public:
             b = 0.5 * (second - first);
         } else b = -level(begin, end, 0);
         const bool hard = end > begin && p.upper[begin] == INF;
-        double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0;
+        double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0, wider = 0;
         bool ones = true;  // p = −1 throughout
+        for (std::int64_t v = begin; v < end; ++v) {
+            const double term = p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
+            length += term;
+            rounding += term * term;
+        }
+        const double score_error = p.unit * std::sqrt(rounding);  // of a sample whose own kernel value is 1
         for (std::int64_t v = begin; v < end; ++v) {
             const double a = p.alpha[v], g = p.gradient[v], h = g + p.signs[v] * b - rho, slack = h < 0 ? -h : 0.0;
             products += a * g;
-            rounding += a * a * std::fabs(p.diag[p.rows[v]]);
             constant += a * p.linear[v];
-            if (!hard) gap += a * h + p.upper[v] * slack;
+            if (!hard) {  // convex in h, so the worst of an interval is at one of its ends
+                const double error = p.doubt[k] + score_error * std::sqrt(std::fabs(p.diag[p.rows[v]]));
+                const double u = p.upper[v], at = part(a, u, h);
+                gap += at;
+                wider += std::fmax(part(a, u, h - error), part(a, u, h + error)) - at;
+            }
             worst = slack > worst ? slack : worst;
             ones &= p.linear[v] == -1.0;
             to.coef[v] = p.signs[v] * a + 0.0;  // no −0.0
             to.slack[v] = slack;
         }
         const double square = products - constant;
-        rounding = ROUNDING * rounding + (square < 0 ? -2 * square : 0.0);  // no length is negative
+        rounding = ROUNDING * rounding + wider + (square < 0 ? -2 * square : 0.0);  // no length is negative
         gap += rounding;
         const double dual = -0.5 * (products + constant + rounding);
         double primal = dual + gap;
@@ -93,9 +108,6 @@ public:
             gap = primal - dual;
         }
         const double size = std::fmax(std::fabs(primal), std::fabs(dual));
-        // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-        if (constant == 0 || square < 0)
-            for (std::int64_t v = begin; v < end; ++v) length += p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
         to.intercept[k] = b + 0.0;
         to.rho[k] = rho;
         to.square[k] = square;
@@ -103,7 +115,9 @@ public:
         to.dual[k] = dual;
         to.gap[k] = gap;
         to.relative_gap[k] = gap == 0 ? 0.0 : size > 0 && size < INF && !std::isnan(gap) ? gap / size : INF;
+        to.rounding[k] = rounding;
         const bool indefinite = square < -BELOW * length * length;
+        // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
         to.vanishes[k] = constant == 0 && !indefinite && square <= CANCELLED * length * length;
         to.indefinite[k] = indefinite;
     }

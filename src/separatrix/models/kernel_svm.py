@@ -27,6 +27,7 @@ from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.kernel_scores import SupportSums
+from separatrix.solvers.machines import Machine
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import SupportMachines
 from separatrix.solvers.svm_certificate import certify, scale_advice
@@ -165,14 +166,18 @@ class KernelSVM(IterativeEstimator):
         count: int,
         separable: bool | None = None,
         verdict: str = "",
+        machines: Sequence[Machine] | None = None,
     ) -> None:
-        """Keep certificate and history; warn where the fit did not end as asked."""
+        """Keep certificate and history; warn where the fit did not end as asked.
+
+        ``machines`` are those of the model, where they are not the solver's own.
+        """
         if verdict:
             outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
         advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
         self.certificate_ = certify(
-            solver.machines,
+            solver.machines if machines is None else machines,
             outcome,
             tol=float(self.tol),
             samples=count,

@@ -14,6 +14,7 @@ from separatrix.data.view import Array
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers._loop import guarded
+from separatrix.solvers.machines import Machine, raised
 from separatrix.solvers.svm import SupportMachines, one_class
 
 #: Rounding of scores, in units of their last digit, that a boundary allows for.
@@ -116,24 +117,28 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         rows = np.arange(_num_samples(X)) if weights is None else np.flatnonzero(weights > 0)
         upper = np.ones(rows.size) if weights is None else weights[rows]
 
-        def keep(model: OneClassSVM, solver: Solver) -> None:
+        def found(solver: Solver) -> Machine:
             machine = solver.machines[0]
-            used = np.flatnonzero(machine.coef)
-            model._n_support = np.array([used.size], dtype=np.int32)
             # A sample on the boundary counts as an inlier, whatever the last digits of its score.
             single = getattr(samples, "dtype", None) == np.float32
             digits = _DIGITS * float(np.finfo(np.float32 if single else np.float64).eps)
             assert isinstance(solver, SupportMachines)
             largest = float(np.max(solver.matrix.diag))
-            intercept = machine.intercept + digits * largest * float(machine.coef.sum())
-            model._keep_support(samples, rows[used], machine.coef[None, used], np.array([intercept]))
+            return raised(machine, upper, digits * largest * float(machine.coef.sum()))
+
+        def keep(model: OneClassSVM, solver: Solver) -> None:
+            machine = found(solver)
+            used = np.flatnonzero(machine.coef)
+            model._n_support = np.array([used.size], dtype=np.int32)
+            intercept = np.array([machine.intercept])
+            model._keep_support(samples, rows[used], machine.coef[None, used], intercept)
             model.offset_ = -model.intercept_
             model.n_iter_ = int(solver.solutions[0].steps)
 
         problem = one_class(rows, upper, float(self.nu))
         _, solver, outcome = self._solve(samples, [problem], keep, (X, None, sample_weight))
         keep(self, solver)
-        self._record(solver, outcome, samples, rows.size)
+        self._record(solver, outcome, samples, rows.size, machines=[found(solver)])
         return self
 
     def score_samples(self, X: Any) -> Array:

@@ -88,6 +88,8 @@ class DualSolution:
     status : str
         "running", "converged", "max_iter", "nonconvex", "unbounded", or "rounding": the tolerance is out of
         reach, since the gradient cannot be known as exactly.
+    doubt : float
+        About how far the gradient may be from one of kernel values in double.
     """
 
     alpha: Array
@@ -95,6 +97,7 @@ class DualSolution:
     violation: float = np.inf
     steps: int = 0
     status: str = "running"
+    doubt: float = 0.0
 
 
 class Work:
@@ -139,6 +142,8 @@ class Work:
         self.worst_curvature = 0.0
         #: Where E was last exact, and what it was there; None: where all variables are zero.
         self.exact: tuple[Array, Array] | None = None
+        #: Whether kernel values in single precision have had a part in E since then.
+        self.coarse = solution.doubt > 0
 
     def _mirrored(self) -> bool:
         """Return whether the two variables of each point are its deviations either way, with one sum."""
@@ -212,6 +217,7 @@ class Work:
             Violation to reach, most steps, and most bytes of kept rows.
         """
         n = self.points.size
+        self.coarse |= precision == "float32"
         variables: Any = slice(None)
         middle = self.middle
         first, second = classes or (None, None)
@@ -359,6 +365,7 @@ class Work:
             solution.alpha, solution.gradient = np.empty_like(alpha), np.empty_like(alpha)
             solution.alpha[self.order], solution.gradient[self.order] = alpha, gradient
         solution.violation = violation
+        solution.doubt = self.error("float32") if self.coarse else 0.0
 
     def take(self, alpha: Array, gradient: Array) -> None:
         """Go on from another point, of the problem's own variables, whose gradient is exact."""

@@ -165,6 +165,7 @@ class DualSolutions(Sequence[DualSolution]):
         self.alpha = np.array(problems.start, dtype=np.float64)
         self.gradient = np.array(problems.linear, dtype=np.float64)
         self.violation, self.worst_curvature = np.full(count, np.inf), np.zeros(count)
+        self.doubt = np.zeros(count)
         self.steps = np.zeros(count, dtype=np.int64)
         self.status = np.full(count, -1, dtype=np.int32)
 
@@ -185,6 +186,7 @@ class DualSolutions(Sequence[DualSolution]):
             float(self.violation[k]),
             int(self.steps[k]),
             STATUS[max(0, int(self.status[k]))],
+            float(self.doubt[k]),
         )
 
     def put(self, k: int, solution: DualSolution, done: int = 0) -> None:
@@ -192,7 +194,7 @@ class DualSolutions(Sequence[DualSolution]):
         part = self.problems.part(k)
         self.alpha[part], self.gradient[part] = solution.alpha, solution.gradient
         self.violation[k], self.steps[k] = solution.violation, solution.steps + done
-        self.status[k] = STATUS.index(solution.status)
+        self.status[k], self.doubt[k] = STATUS.index(solution.status), solution.doubt
 
     def problem(self, k: int) -> DualProblem:
         """Return a problem that starts where it stands."""

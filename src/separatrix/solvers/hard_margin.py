@@ -99,7 +99,7 @@ class HardMargins:
     def machines(self) -> Machines:
         """Return what the present solutions mean."""
         pairs = zip(self.problems, self.solutions, strict=True)
-        return Machines.of([machine(p, solution, self.matrix.diag) for p, solution in pairs])
+        return Machines.of([machine(p, solution, self.matrix) for p, solution in pairs])
 
     @property
     def iterations(self) -> Array:

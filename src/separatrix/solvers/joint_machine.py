@@ -93,6 +93,7 @@ class JointMachine:
                 gap=solver.gap,
                 relative_gap=solver.gap / size if size > 0 else 0.0,
                 violation=found.violation,
+                rounding=0.0,
                 vanishes=False,
                 indefinite=False,
             )

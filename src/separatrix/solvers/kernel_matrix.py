@@ -15,6 +15,8 @@ from separatrix.kernels import RBF, Kernel, Linear, Polynomial
 
 Precision = Literal["float32", "float64"]
 
+#: Relative rounding error of a double.
+_UNIT = 1.1e-16
 #: Kernel entries that a product of a kernel without compiled loops holds at a time.
 _PIECE = 1 << 21
 #: Entries of a product below which threads cost more than they gain, and parts it has above.
@@ -236,16 +238,30 @@ class KernelMatrix:
 
     def error(self, precision: Precision) -> float:
         """Return about how far an entry is from the exact one."""
-        eps = 6e-8 if precision == "float32" else 1.1e-16
+        eps = 6e-8 if precision == "float32" else _UNIT
         if self.native is None:
             # What a kernel returns is exact by definition, up to the precision it is kept in.
             return eps * float(np.abs(self.diag).max(initial=0.0)) if precision == "float32" else 0.0
-        if isinstance(self.kernel, RBF):
-            return eps * (1.0 + self._mean_half())
-        return eps * (1 + self.native.degree) * float(np.abs(self.diag).max(initial=0.0))
+        return eps * (1.0 + self._steepness()) * float(np.abs(self.diag).max(initial=0.0))
+
+    def relative_error(self) -> float:
+        """Return how far a term of a kernel sum in double may be off, in units of ``√(k(x, x) k(z, z))``.
+
+        Either factor of an inner product is rounded, their product, and sums of them.
+        """
+        if self.native is None:
+            return _UNIT
+        return _UNIT * (1.0 + self._steepness() * (3.0 + sqrt(self.samples.shape[1])))
+
+    def _steepness(self) -> float:
+        """Return by what factor the kernel enlarges relative errors of an inner product."""
+        assert self.native is not None
+        return self._mean_half() if isinstance(self.kernel, RBF) else float(self.native.degree)
 
     def _mean_half(self) -> float:
-        """Return the mean of ``|x̂|²/2`` over some samples."""
+        """Return the mean of ``|x̂|²/2`` over some samples, or over all where these are packed and few."""
+        if self._half is None and "float64" in self._packs and self.shape[0] <= _SAMPLE:
+            self._half = float(self._packs["float64"].mean_half)
         if self._half is None:
             some = np.arange(0, self.shape[0], max(1, self.shape[0] // _SAMPLE))
             self._half = float(self.panels("float32", some).mean_half)

@@ -7,14 +7,16 @@ values are
     P − D = Σ a_i h_i + u_i max(0, −h_i)  ≥  0,
 
 for any ``b`` and ``ρ``: every solution certifies itself. ``max(0, −h_i)`` is the slack of sample ``i``. What
-the rounding of kernel sums may have added, about ``4·2⁻⁵³ Σ a_i² k(x_i, x_i)`` and what makes ``w'w``
-negative, widens the gap, half of it on either side.
+rounding may have added widens the gap, half of it on either side: each ``h_i`` may be wrong by
+``η √k(x_i, x_i) √Σ_j a_j² k(x_j, x_j)``, where ``η`` is the relative error of kernel values, and by what
+steps have left in the gradient, so that the worst ``h_i`` counts that is as near; besides about
+``4·2⁻⁵³ Σ a_i² k(x_i, x_i)`` of the products, and what makes ``w'w`` negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import overload
 
@@ -24,6 +26,7 @@ from separatrix import _hot
 from separatrix.data.view import Array
 from separatrix.solvers._dual import DualProblem, DualSolution
 from separatrix.solvers.dual_problems import DualProblems
+from separatrix.solvers.kernel_matrix import KernelMatrix
 
 
 @dataclass(eq=False)
@@ -46,6 +49,8 @@ class Machine:
         ``P − D``, and ``(P − D) / max(|P|, |D|)``.
     violation : float
         Largest violation of the optimality conditions.
+    rounding : float
+        What rounding errors may have made of the gap, which counts them.
     vanishes : bool
         Whether ``w`` is 0 but for rounding errors: its parts cancel.
     indefinite : bool
@@ -63,6 +68,7 @@ class Machine:
     gap: float
     relative_gap: float
     violation: float
+    rounding: float
     vanishes: bool
     indefinite: bool
 
@@ -76,12 +82,11 @@ _NUMBERS = (
     "dual",
     "gap",
     "relative_gap",
+    "rounding",
     "vanishes",
     "indefinite",
     "violation",
 )
-#: Of ``a² k(x, x)``, what the rounding of kernel sums may have made of the values.
-_ROUNDING = 2 * float(np.finfo(np.float64).eps)
 
 
 class Machines(Sequence[Machine]):
@@ -105,6 +110,7 @@ class Machines(Sequence[Machine]):
     gap: Array
     relative_gap: Array
     violation: Array
+    rounding: Array
     vanishes: Array
     indefinite: Array
 
@@ -140,13 +146,16 @@ class Machines(Sequence[Machine]):
         return Machine(coef=self.coef[part], slack=self.slack[part], **numbers)
 
 
-def machine(problem: DualProblem, solution: DualSolution, diag: Array) -> Machine:
-    """Return what a dual point means; ``diag`` are the kernel values ``k(x_i, x_i)`` of all samples."""
-    problems, violation = DualProblems.of([problem]), np.array([solution.violation])
-    return machines_of(problems, solution.alpha, solution.gradient, violation, diag)[0]
+def machine(problem: DualProblem, solution: DualSolution, matrix: KernelMatrix) -> Machine:
+    """Return what a dual point means."""
+    problems = DualProblems.of([problem])
+    violation, doubt = np.array([solution.violation]), np.array([solution.doubt])
+    return machines_of(problems, solution.alpha, solution.gradient, violation, matrix, doubt)[0]
 
 
-def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Array, diag: Array) -> Machines:
+def machines_of(
+    problems: DualProblems, a: Array, gradient: Array, violation: Array, matrix: KernelMatrix, doubt: Array
+) -> Machines:
     """Return what dual points mean; computed in double from the points themselves.
 
     Parameters
@@ -157,8 +166,10 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
         Feasible points, and ``Qa + p`` there.
     violation : ndarray of shape (problems,)
         Their violations of optimality; infinite where they are not known.
-    diag : ndarray of shape (n,)
-        The kernel values ``k(x_i, x_i)`` of all samples.
+    matrix : KernelMatrix
+        The kernel values of all samples.
+    doubt : ndarray of shape (problems,)
+        How far the gradients may be from those in double.
     """
     count, size = len(problems), problems.rows.size
     numbers, variables = np.empty((len(_NUMBERS) - 1, count)), np.empty((2, size))
@@ -170,7 +181,9 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
         problems.upper,
         a,
         gradient,
-        diag,
+        matrix.diag,
+        matrix.relative_error(),
+        doubt,
         problems.separate,
         numbers,
         variables,
@@ -186,14 +199,28 @@ def machines_of(problems: DualProblems, a: Array, gradient: Array, violation: Ar
     return Machines(problems.offsets, variables[0], variables[1], **found)
 
 
-def drowned(machines: Machines, problems: DualProblems, a: Array, diag: Array, gap: float) -> Array:
+def drowned(machines: Machines, gap: float) -> Array:
     """Return of which machines the relative gap is larger than asked, and most of it rounding errors."""
-    wide = machines.relative_gap > gap
-    if wide.any():
-        parts = a * a * np.abs(diag[problems.rows])
-        rounding = _ROUNDING * np.array([parts[problems.part(k)].sum() for k in range(len(problems))])
-        wide &= rounding + 2 * np.maximum(-machines.square, 0.0) > 0.5 * machines.gap
-    return np.asarray(wide)
+    return np.asarray((machines.relative_gap > gap) & (machines.rounding > 0.5 * machines.gap))
+
+
+def raised(machine: Machine, upper: Array, by: float) -> Machine:
+    """Return a one-class machine whose intercept is larger by a number, and what is proven of that one.
+
+    ``P(b + δ) = P(b) + δ Σ a + Σ u_i (max(0, −h_i − δ) − max(0, −h_i))``.
+    """
+    slack = np.maximum(machine.slack - by, 0.0)
+    more = by * float(machine.coef.sum()) - float(np.sum(upper * (machine.slack - slack)))
+    primal, gap = machine.primal + more, machine.gap + more
+    size = max(abs(primal), abs(machine.dual))
+    return replace(
+        machine,
+        intercept=machine.intercept + by,
+        slack=slack,
+        primal=primal,
+        gap=gap,
+        relative_gap=gap / size if size > 0 else 0.0,
+    )
 
 
 def kkt_violation(problem: DualProblem, alpha: Array, gradient: Array) -> float:

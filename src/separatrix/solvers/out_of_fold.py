@@ -163,7 +163,7 @@ class Folds:
         run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time)
         solver.settle()
         found = solver.solutions
-        machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix.diag)
+        machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt)
         scores = every.signs * (found.gradient - every.linear) + every.spread(machines.intercept)
         if self.nu is not None:
             scores /= every.spread(np.where(machines.rho > 0, machines.rho, 1.0))
@@ -177,7 +177,7 @@ class Folds:
         return out
 
     def _pieces(self, problem: DualProblem, solution: DualSolution) -> _Pieces:
-        found = machine(problem, solution, self.matrix.diag)
+        found = machine(problem, solution, self.matrix)
         unit = 1.0 if self.nu is None else max(found.rho, 0.0)
         beyond = solution.gradient + problem.signs * found.intercept - found.rho
         near = np.flatnonzero((solution.alpha > 0) | (beyond < _NEAR * unit))
@@ -239,7 +239,7 @@ class Folds:
         run(solver, Below(self.tol), max_iter=np.inf, max_time=self.max_time)
         solutions = iter(solver.solutions)
         for piece in pieces:
-            piece.machines = [machine(p, next(solutions), self.matrix.diag) for p in piece.subproblems]
+            piece.machines = [machine(p, next(solutions), self.matrix) for p in piece.subproblems]
 
     def _assemble(self, problem: DualProblem, piece: _Pieces) -> Array:
         """Return the score of each variable by the machine that has not seen its fold."""

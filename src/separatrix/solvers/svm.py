@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from separatrix.data.view import Array
+from separatrix.solvers._dual import Work
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
 from separatrix.solvers.kernel_matrix import KernelMatrix
@@ -40,8 +41,13 @@ _CLOSE = 1e-4
 _MORE = 10
 #: Steps of a small problem from which on it is hard, in the same units.
 _HARD = 100
-#: Relative gap from which on a solution that is mostly rounding errors is none.
-_LOST = 0.1
+#: Relative gap from which on a solution that is mostly rounding errors is none: at most, at least, and in
+#: units of the tolerance, since bounds of rounding errors are that much larger than they mostly are.
+_LOST, _LOST_LEAST, _LOST_UNITS = 0.1, 1e-6, 30
+#: What a step adds to the rounding errors of a gradient, in units of the largest term.
+_DRIFT = float(np.finfo(np.float64).eps)
+#: Share of tolerance and gap that rounding errors may have in a gradient that is not computed anew.
+_UNSURE = 0.1
 #: Statuses of problems that may go on: up to the last of these.
 _RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
@@ -183,7 +189,9 @@ class SupportMachines:
             if isinstance(self._solver, SmallProblems):
                 self._solver.settle()
             s = self.solutions
-            self._machines = machines_of(self.problems, s.alpha, s.gradient, s.violation, self.matrix.diag)
+            self._machines = machines_of(
+                self.problems, s.alpha, s.gradient, s.violation, self.matrix, s.doubt
+            )
         return self._machines
 
     @property
@@ -208,6 +216,7 @@ class SupportMachines:
             self._collect(whole=True)
             if finished is None:  # told to stop
                 return
+            self._make_sure()
             if self.solutions.violation.max() <= self.tol and self.machines.relative_gap.max() <= self.gap:
                 break
             wanted, next_tol = self._open[self._short()[self._open]], self.tol
@@ -233,6 +242,29 @@ class SupportMachines:
                 if whole or self._collected[k] != now:
                     self._collected[k] = now
                     self.solutions.put(k, solution, done)
+
+    def _make_sure(self) -> None:
+        """Compute gradients anew that rounding errors of the steps may have led astray."""
+        found, p = self.solutions, self.problems
+        small = isinstance(self._solver, SmallProblems)
+        # Steps round gradient and variables, so that sums which they keep drift away: that moves all scores.
+        lengths = found.alpha * np.abs(self.matrix.diag[p.rows])
+        drift = _DRIFT * np.sqrt(found.steps) * p.largest(lengths)
+        drift += np.abs(p.sums(p.signs * (found.alpha - p.start))) * float(np.abs(self.matrix.diag).max())
+        found.doubt = np.maximum(found.doubt, drift)
+        self._machines, machines = None, self.machines
+        doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
+        doubtful |= found.doubt > _UNSURE * self.tol
+        for k in np.flatnonzero(doubtful & (found.doubt > 0) & (found.violation <= self.tol)).tolist():
+            solution = found[k]
+            work = Work(self.matrix, p[k], solution)
+            work.recompute("float64")
+            work.read(work.alpha, work.E, work.scores()[1])
+            if solution.violation > self.tol:
+                # What another solver may cure, if it has not been at work.
+                solution.status = "max_iter" if small else "rounding"
+            found.put(k, solution)
+            self._machines = None
 
     def _spent(self) -> bool:
         """Return whether all problems that still run have taken as many steps as this round may cost."""
@@ -276,8 +308,9 @@ class SupportMachines:
         """Return how problems ended that are not solved."""
         found = self.solutions
         codes = np.maximum(found.status, 0)
-        lost = drowned(self.machines, self.problems, found.alpha, self.matrix.diag, max(self.gap, _LOST))
-        lost &= (codes == _CONVERGED) & ~(self.machines.vanishes | self.machines.indefinite)
+        most = min(_LOST, max(_LOST_LEAST, _LOST_UNITS * self.tol))
+        lost = drowned(self.machines, max(self.gap, most))
+        lost &= (found.violation <= self.tol) & ~(self.machines.vanishes | self.machines.indefinite)
         codes[lost] = STATUS.index("rounding")
         return {STATUS[code] for code in codes[lost | ~(found.violation <= self.tol)].tolist()}
 
