@@ -584,7 +584,7 @@ def dual_machines(
     upper: NDArray[Any],
     alpha: NDArray[Any],
     gradient: NDArray[Any],
-    diag: NDArray[Any],
+    lengths: NDArray[Any],
     unit: float,
     doubt: NDArray[Any],
     separate: bool,

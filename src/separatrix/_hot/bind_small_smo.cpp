@@ -83,12 +83,12 @@ void separatrix::bind_small_smo(nb::module_& m) {
         "dual_machines",
         [](const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows, const Array<const double>& signs,
            const Array<const double>& linear, const Array<const double>& upper, const Array<const double>& alpha,
-           const Array<const double>& gradient, const Array<const double>& diag, double unit,
+           const Array<const double>& gradient, const Array<const double>& lengths, double unit,
            const Array<const double>& doubt, bool separate, const Numbers& numbers, const Numbers& variables) {
             const auto count = static_cast<std::int64_t>(starts.shape(0)) - 1, size = static_cast<std::int64_t>(rows.shape(0));
             double *to = numbers.data(), *each = variables.data();
             const DualPoints points{count, separate, starts.data(), rows.data(), signs.data(), linear.data(), upper.data(),
-                                    alpha.data(), gradient.data(), diag.data(), unit, doubt.data()};
+                                    alpha.data(), gradient.data(), lengths.data(), unit, doubt.data()};
             const DualMeanings meanings{to, to + count, to + 2 * count, to + 3 * count, to + 4 * count, to + 5 * count,
                                         to + 6 * count, to + 7 * count, to + 8 * count, to + 9 * count, each,
                                         each + size};
@@ -96,7 +96,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
             const DualMeaning meaning(points, meanings);
             for (std::int64_t k = 0; k < count; ++k) meaning.find(k);
         },
-        "starts"_a, "rows"_a, "signs"_a, "linear"_a, "upper"_a, "alpha"_a, "gradient"_a, "diag"_a, "unit"_a, "doubt"_a,
+        "starts"_a, "rows"_a, "signs"_a, "linear"_a, "upper"_a, "alpha"_a, "gradient"_a, "lengths"_a, "unit"_a, "doubt"_a,
         "separate"_a, "numbers"_a, "variables"_a);
     m.def(
         "dual_gap",

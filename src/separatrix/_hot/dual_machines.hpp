@@ -14,7 +14,7 @@ struct DualPoints {
     bool separate;                         // whether the sums over either sign are kept
     const std::int64_t *starts, *rows;
     const double *signs, *linear, *upper, *alpha, *gradient;
-    const double* diag;                    // k(x, x) of each sample
+    const double* lengths;                 // √|k(x, x)| of each sample
     double unit;                           // how far kernel values are from exact, in units of √(k(x, x) k(z, z))
     const double* doubt;                   // of each problem, what else its gradient may be wrong by
 };
@@ -78,7 +78,7 @@ public:
         double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0, wider = 0;
         bool ones = true;  // p = −1 throughout
         for (std::int64_t v = begin; v < end; ++v) {
-            const double term = p.alpha[v] * std::sqrt(std::fabs(p.diag[p.rows[v]]));
+            const double term = p.alpha[v] * p.lengths[p.rows[v]];
             length += term;
             rounding += term * term;
         }
@@ -88,7 +88,7 @@ public:
             products += a * g;
             constant += a * p.linear[v];
             if (!hard) {  // convex in h, so the worst of an interval is at one of its ends
-                const double error = p.doubt[k] + score_error * std::sqrt(std::fabs(p.diag[p.rows[v]]));
+                const double error = p.doubt[k] + score_error * p.lengths[p.rows[v]];
                 const double u = p.upper[v], at = part(a, u, h);
                 gap += at;
                 wider += std::fmax(part(a, u, h - error), part(a, u, h + error)) - at;

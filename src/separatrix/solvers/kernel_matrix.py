@@ -170,6 +170,9 @@ class KernelMatrix:
                 self.samples = samples = view_of(samples.read(slice(0, n)).toarray())
             self._packing = packing_of(self.native, samples)
         self.diag: Array = self._diagonal()
+        #: ``√|k(x, x)|`` of each sample, and the largest ``|k(x, x)|``.
+        self.lengths: Array = np.sqrt(np.abs(self.diag))
+        self.largest = float(self.lengths.max(initial=0.0)) ** 2
 
     def _fits(self, precision: Precision) -> bool:
         """Return whether all samples may be kept packed: half of the budget is for both precisions."""
@@ -241,8 +244,8 @@ class KernelMatrix:
         eps = 6e-8 if precision == "float32" else _UNIT
         if self.native is None:
             # What a kernel returns is exact by definition, up to the precision it is kept in.
-            return eps * float(np.abs(self.diag).max(initial=0.0)) if precision == "float32" else 0.0
-        return eps * (1.0 + self._steepness()) * float(np.abs(self.diag).max(initial=0.0))
+            return eps * self.largest if precision == "float32" else 0.0
+        return eps * (1.0 + self._steepness()) * self.largest
 
     def relative_error(self) -> float:
         """Return how far a term of a kernel sum in double may be off, in units of ``√(k(x, x) k(z, z))``.

@@ -181,7 +181,7 @@ def machines_of(
         problems.upper,
         a,
         gradient,
-        matrix.diag,
+        matrix.lengths,
         matrix.relative_error(),
         doubt,
         problems.separate,

@@ -250,7 +250,7 @@ class SupportMachines:
         # Steps round gradient and variables, so that sums which they keep drift away: that moves all scores.
         lengths = found.alpha * np.abs(self.matrix.diag[p.rows])
         drift = _DRIFT * np.sqrt(found.steps) * p.largest(lengths)
-        drift += np.abs(p.sums(p.signs * (found.alpha - p.start))) * float(np.abs(self.matrix.diag).max())
+        drift += np.abs(p.sums(p.signs * (found.alpha - p.start))) * self.matrix.largest
         found.doubt = np.maximum(found.doubt, drift)
         self._machines, machines = None, self.machines
         doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
