@@ -55,14 +55,26 @@ def _gram(kernel: kernels.StringKernel, count: int) -> Loop:
     return loop
 
 
-def _read() -> Loop:
-    from sklearn.datasets import dump_svmlight_file
-
+def _file(name: str) -> Path:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder) / "text.svm"
+    return Path(folder) / name
+
+
+def _read_svmlight() -> Loop:
+    from sklearn.datasets import dump_svmlight_file
+
+    path = _file("text.svm")
     dump_svmlight_file(_text(2).X, _text(2).y, str(path), zero_based=False)
     return lambda: sx.read(path)
+
+
+def _read_csv() -> Loop:
+    path, found = _file("table.csv"), _dense(2)
+    names = ",".join(f"x{j}" for j in range(found.X.shape[1]))
+    rows = (",".join(map(str, [*row, label])) for row, label in zip(found.X.tolist(), found.y, strict=True))
+    path.write_text("\n".join([f"{names},label", *rows]))
+    return lambda: sx.read(path, target="label")
 
 
 _PASSES = {"max_iter": 40, "tol": None, "random_state": 0}
@@ -101,7 +113,8 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "neighbors": partial(_predict, _single, "KNeighborsClassifier", algorithm="brute", n_jobs=1),
     "substrings": partial(_gram, kernels.Spectrum(4), 12),
     "subsequences": partial(_gram, kernels.Subsequence(3, 0.5), 4),
-    "svmlight": _read,
+    "svmlight": _read_svmlight,
+    "delimited": _read_csv,
     "gram": partial(_fit, partial(_dense, 2, rows=4000), "RidgeClassifier"),
     "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }
