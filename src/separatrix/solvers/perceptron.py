@@ -333,14 +333,14 @@ class PerceptronSolver:
     def _visit(self, control: Control, judged: bool) -> bool:
         """Present every sample once; return False if the loop wants to stop within the pass.
 
-        Where the pass's start is to be judged, that happens on the same rows on the way; for dense
-        data beyond the caches in a second thread, so that whoever comes second finds the row in the
-        shared cache.
+        Where the pass's start is to be judged, that happens on the same rows on the way, which for one
+        column costs next to nothing; several columns of dense data beyond the caches are judged in a second
+        thread, so that whoever comes second finds the row in the shared cache.
         """
         order = self.visits.order
         n, chunk = order.shape[0], chunk_rows(self.view, self.problem.columns)
         large = n * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
-        beside = judged and large and not self.sparse and self.threads > 1
+        beside = judged and large and not self.sparse and self.threads > 1 and self.problem.columns > 1
         judge = self._judge if judged and not beside else None
         helper = threading.Thread(target=self._judge_chunks, args=(order, chunk)) if beside else None
         self._cut_short = False
