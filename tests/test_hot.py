@@ -170,12 +170,13 @@ def test_row_hashes():
     assert_array_equal(_order.row_hashes(view_of(X.astype(int))), dense)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, np.asfortranarray])
-def test_threads_change_nothing(layout, monkeypatch):
+def test_threads_change_nothing(layout, dtype, monkeypatch):
     monkeypatch.setattr("separatrix.solvers.perceptron._THREAD_BYTES", 0)
     monkeypatch.setattr("separatrix.solvers._rows._CHUNK_BYTES", 1 << 12)
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((2000, 9)), rng.integers(0, 3, 2000)
+    X, y = rng.standard_normal((2000, 9)).astype(dtype), rng.integers(0, 3, 2000)
     for name in ("ovr", "ovo", "joint"):
         fits = [
             Perceptron(multiclass=name, max_iter=6, tol=None, n_jobs=n).fit(layout(X), y)

@@ -42,10 +42,11 @@ CsrArray<T, Index> csr_rows(const Array<const T>& data, const Array<const Index>
     return {data.data(), indices.data(), indptr.data(), n_features};
 }
 
-// state.run_dense(X, order, begin, end, budget, gathered, judge): body(state, judge or null, rows, visits). The
-// Python solver holds the arrays that the states point into for as long as it holds the states.
+// state.run_dense(X, order, begin, end, budget, gathered, judge): body(state, judge or null, rows, visits); also
+// run_csr(data, indices, indptr, n_features, order, …). The Python solver holds the arrays that the states point into
+// for as long as it holds the states.
 template <class T, class State, class Body>
-void def_run_dense(nb::class_<State>& c, Body body) {
+void def_run(nb::class_<State>& c, Body body) {
     using Judge = JudgeState<T>;
     c.def("run_dense",
           [body](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, const Order& order,
@@ -57,13 +58,6 @@ void def_run_dense(nb::class_<State>& c, Body body) {
               return body(state, judge, rows, visits);
           },
           "X"_a, "order"_a, "begin"_a, "end"_a, "budget"_a, "gathered"_a, "judge"_a.none() = nb::none());
-}
-
-// The same and run_csr(data, indices, indptr, n_features, order, …).
-template <class T, class State, class Body>
-void def_run(nb::class_<State>& c, Body body) {
-    using Judge = JudgeState<T>;
-    def_run_dense<T>(c, body);
     const auto def_csr = [&c, body]<class Index>(Index) {
         c.def("run_csr",
               [body](State& state, const Array<const T>& data, const Array<const Index>& indices,

@@ -22,8 +22,8 @@ std::int64_t learn(const Array& array, PerceptronState<T>& state, JudgeState<T>*
     return PerceptronPass<false, 0, Rows>(rows, state, judge).run(visits);
 }
 
-template <class T>
-void judge_array(const DenseArray<T>& array, JudgeState<T>& state, const Visits& visits) {
+template <class T, class Array>
+void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits) {
     judge(rows_of(array), state, visits);
 }
 
@@ -36,12 +36,12 @@ void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
 }
 
 template <class T, class Array>
-constexpr typename RowKernels<T>::template Over<Array> row_kernels = {learn<T, Array>, descend<T, Array>};
+constexpr typename RowKernels<T>::template Over<Array> row_kernels = {
+    learn<T, Array>, judge_array<T, Array>, descend<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {
     {row_kernels<T, DenseArray<T>>, row_kernels<T, CsrArray<T, std::int32_t>>, row_kernels<T, CsrArray<T, std::int64_t>>},
-    judge_array<T>,
     {column_sweep<DenseColumns<T>>, column_curvature<DenseColumns<T>>},
     {column_sweep<SparseColumns<T>>, column_curvature<SparseColumns<T>>},
 };

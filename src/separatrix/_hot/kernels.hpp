@@ -18,6 +18,7 @@ struct RowKernels {
     template <class Rows>
     struct Over {
         std::int64_t (*perceptron)(const Rows&, PerceptronState<T>&, JudgeState<T>* judge, const Visits&);
+        void (*judge)(const Rows&, JudgeState<T>&, const Visits&);
         void (*sgd)(const Rows&, SgdState<T>&, const Visits&);
     };
 };
@@ -33,7 +34,6 @@ struct ColumnKernels {
 
 template <class T>
 struct Kernels : ByRows<T, RowKernels<T>::template Over> {
-    void (*judge)(const DenseArray<T>&, JudgeState<T>&, const Visits&);
     ColumnKernels<DenseColumns<T>> dense_columns;
     ColumnKernels<SparseColumns<T>> sparse_columns;
 

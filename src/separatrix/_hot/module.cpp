@@ -73,8 +73,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
         [](Judge* self, const Array<const std::int32_t>& classes,
            const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
            const Array<const std::uint8_t>& wanted, const Array<const T>& weights,
-           const Array<const T>& intercepts, const Array<double>& errors, const Array<T>& scores,
-           bool largest_wins, double margin) {
+           const Array<const T>& intercepts, const Array<const T>& largest,
+           const Array<double>& errors, const Array<T>& scores, bool largest_wins, double margin) {
             new (self) Judge{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
@@ -86,14 +86,15 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
                 .margin = static_cast<T>(margin),
                 .weights = weights.data(),
                 .intercepts = intercepts.data(),
+                .largest = largest.data(),
                 .errors = errors.data(),
                 .scores = scores.data(),
             };
         },
         nb::kw_only(), "classes"_a, "row_weights"_a.none(), "codes"_a, "wanted"_a, "weights"_a,
-        "intercepts"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
-    def_run_dense<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
-        kernels<T>().judge(rows, state, visits);
+        "intercepts"_a, "largest"_a, "errors"_a, "scores"_a, "largest_wins"_a, "margin"_a);
+    def_run<T>(judge, [](Judge& state, Judge*, const auto& rows, const Visits& visits) {
+        kernels<T>().of(rows).judge(rows, state, visits);
         return visits.end;
     });
     def_run<T>(learner, [](State& state, Judge* beside, const auto& rows, const Visits& visits) {

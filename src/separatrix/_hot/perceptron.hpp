@@ -76,13 +76,39 @@ inline void judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t i, std
     for (std::int64_t k = 0; k < s.columns; ++k) s.scores[k] += s.intercepts[k];
 }
 
+// The largest of the numbers' magnitudes and of one more.
+template <class T>
+inline T largest_of(const T* values, std::int64_t count, T largest) {
+    for (std::int64_t k = 0; k < count; ++k) {
+        const T size = distance(values[k], T(0));
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
+// Scores of fixed weights that are off by at most `bound` and still lack the intercepts: finished, or computed anew in
+// the order of dense rows where the difference could change a decision.
+template <class Rows, class T = typename Rows::value_type>
+inline void finish_judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t i, std::int64_t c, T bound) {
+    for (std::int64_t k = 0; k < s.columns; ++k) s.scores[k] += s.intercepts[k];
+    if (!(s.largest_wins ? largest_is_clear(s.scores, s.columns, c, s.margin, bound)
+                         : signs_are_clear(s.scores, s.wanted + c * s.columns, s.columns, s.margin, bound)))
+        judge_scores(rows, s, i, c);
+}
+
 // Adds the errors of fixed weights over the visits to s.errors.
 template <class Rows, class T = typename Rows::value_type>
 void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
+    const T constant = largest_of(s.intercepts, s.columns, s.margin);
     for (std::int64_t at = visits.begin; at < visits.end; ++at) {
         prefetch(rows, visits, at);
-        const std::int64_t sample = visits.order[at], c = s.classes[sample];
-        judge_scores(rows, s, visits.row(at), c);
+        const std::int64_t i = visits.row(at), sample = visits.order[at], c = s.classes[sample];
+        if constexpr (Rows::FEATURE_MAJOR)
+            finish_judge_scores(
+                rows, s, i, c,
+                rows.bounded_scores(i, s.weights, s.stride, s.columns, *s.largest, 2 * constant, s.scores));
+        else
+            judge_scores(rows, s, i, c);
         count_errors(s, c, s.row_weights ? static_cast<double>(s.row_weights[sample]) : 1.0);
     }
 }
@@ -147,23 +173,15 @@ private:
 
     void quick_score(std::int64_t i, std::int64_t c, bool to_judge) {
         T* const f = s_.scores;
-        T* const judged = f + columns_;
-        T constant = s_.margin;
-        for (std::int64_t k = 0; k < columns_; ++k) constant = larger(constant, distance(s_.intercepts[k], T(0)));
-        if (to_judge)
-            for (std::int64_t k = 0; k < columns_; ++k)
-                constant = larger(constant, distance(judge_->intercepts[k], T(0)));
+        T constant = largest_of(s_.intercepts, columns_, s_.margin);
+        if (to_judge) constant = largest_of(judge_->intercepts, columns_, constant);
         const std::int64_t count = to_judge ? 2 * columns_ : columns_;
         const T bound = rows_.bounded_scores(i, s_.weights, s_.stride, count, s_.largest, 2 * constant, f);
         for (std::int64_t k = 0; k < columns_; ++k) f[k] += s_.intercepts[k];
         if (!(s_.joint ? largest_is_clear(f, columns_, c, s_.margin, bound)
                        : signs_are_clear(f, s_.wanted + c * columns_, columns_, s_.margin, bound)))
             exact_score(i, c);
-        if (!to_judge) return;
-        for (std::int64_t k = 0; k < columns_; ++k) judged[k] += judge_->intercepts[k];
-        if (!(judge_->largest_wins ? largest_is_clear(judged, columns_, c, s_.margin, bound)
-                                   : signs_are_clear(judged, judge_->wanted + c * columns_, columns_, s_.margin, bound)))
-            judge_scores(rows_, *judge_, i, c);
+        if (to_judge) finish_judge_scores(rows_, *judge_, i, c, bound);
     }
 
     void exact_score(std::int64_t i, std::int64_t c) {

@@ -38,8 +38,8 @@ struct PerceptronState {
     T* scores;                     // [columns] scratch, and [columns] for the judge
 };
 
-// What judging fixed weights reads and writes. Feature-major weights stand beside those that learn, in one
-// array [features][2][columns], so that one look-up of a feature finds both; so do the scores.
+// What judging fixed weights reads and writes. Feature-major weights that are judged while others learn stand beside
+// these, in one array [features][2][columns], so that one look-up of a feature finds both; so do the scores.
 template <class T>
 struct JudgeState {
     const std::int32_t* classes;
@@ -51,6 +51,7 @@ struct JudgeState {
     T margin;
     const T* weights;
     const T* intercepts;
+    const T* largest;              // [1]: no weight is larger (of sparse rows)
     double* errors;                // [columns], or [0] alone if the largest score decides
     T* scores;
 };

@@ -151,8 +151,14 @@ class PerceptronSolver:
         d = self.view.shape[1]
         layout = (d, P) if self.sparse else (P, d)
         self.judging = self.keep == "best"
-        # What is judged stands beside what learns, feature by feature; see JudgeState in _hot.
-        side_by_side = self.judging and self.sparse
+        # One column is judged on the way, which costs next to nothing; several columns of data beyond the
+        # caches in a second thread, so that whoever comes second finds the row in the shared cache.
+        large = self.visits.order.shape[0] * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
+        several = not problem.penalty and self.validate is None
+        self._at_one_go = several and at_one_go(self.view, self.visits, P)
+        self._beside = self.judging and large and self.threads > 1 and P > 1 and not self._at_one_go
+        # What is judged on the way stands beside what learns, feature by feature; see JudgeState in _hot.
+        side_by_side = self.judging and self.sparse and not self._beside
         self._weights = np.zeros((d, 2 * P) if side_by_side else layout, dtype=dtype)
         self.intercept = _apart(P, dtype)
         scores = _apart(2 * P, dtype)
@@ -213,6 +219,7 @@ class PerceptronSolver:
             "wanted": self._wanted.copy(),
             "weights": self._weights[:, P:] if side_by_side else np.zeros_like(self._weights),
             "intercepts": _apart(P, dtype),
+            "largest": _apart(1, dtype),
             "errors": _apart(P),
             "scores": scores[P:] if side_by_side else _apart(P, dtype),
         }
@@ -225,9 +232,7 @@ class PerceptronSolver:
 
     def _small_passes(self) -> SmallPasses | None:
         """Return passes that are made several at a time; None where the data are large, or each is judged."""
-        if self.problem.penalty or self.validate is not None:
-            return None
-        if not at_one_go(self.view, self.visits, self.problem.columns):
+        if not self._at_one_go:
             return None
         given: dict[str, Any] = {"pocket": self.coef, "frozen": self.coef}
         given |= dict.fromkeys(("frozen_intercepts", "pocket_intercepts"), self.intercept)
@@ -333,14 +338,11 @@ class PerceptronSolver:
     def _visit(self, control: Control, judged: bool) -> bool:
         """Present every sample once; return False if the loop wants to stop within the pass.
 
-        Where the pass's start is to be judged, that happens on the same rows on the way, which for one
-        column costs next to nothing; several columns of dense data beyond the caches are judged in a second
-        thread, so that whoever comes second finds the row in the shared cache.
+        Where the pass's start is to be judged, that happens on the same rows, on the way or beside.
         """
         order = self.visits.order
         n, chunk = order.shape[0], chunk_rows(self.view, self.problem.columns)
-        large = n * row_bytes(self.view) > _THREAD_BYTES and self.view.rows_in_place
-        beside = judged and large and not self.sparse and self.threads > 1 and self.problem.columns > 1
+        beside = judged and self._beside
         judge = self._judge if judged and not beside else None
         helper = threading.Thread(target=self._judge_chunks, args=(order, chunk)) if beside else None
         self._cut_short = False
@@ -371,6 +373,8 @@ class PerceptronSolver:
         """Copy the current weights to where this pass counts their errors."""
         self._by_column(self._frozen["weights"])[...] = self.coef
         self._frozen["intercepts"][...] = self.intercept
+        if self._beside:
+            self._frozen["largest"][0] = max(self.coef.max(initial=0.0), -self.coef.min(initial=0.0))
         self._frozen["errors"][:] = 0.0
 
     def _fill_pocket(self) -> float:
