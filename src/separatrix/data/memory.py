@@ -56,6 +56,8 @@ class DenseView(DataView):
 
     def take(self, rows: Array) -> Array:
         """Return the given rows as one contiguous float array."""
+        if self.array.flags.c_contiguous and self.array.dtype == self.dtype and self.array.dtype.isnative:
+            return np.asarray(np.take(self.array, rows, axis=0))  # twice as fast as an index
         return np.ascontiguousarray(self.array[rows], dtype=self.dtype)
 
 
