@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.data.memory import ChosenRows
 from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
@@ -391,29 +392,6 @@ def _sparse_diagonal(block: Any, classes: Array, n_classes: int, weights: Array 
     return part
 
 
-def _neighbours(shape: tuple[int, int]) -> list[slice]:
-    n, step = shape[0], _rows_at_a_time(shape[1])
-    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
-
-
-class _Chosen(DataView):
-    """Some rows of another view."""
-
-    def __init__(self, view: DataView, rows: Array) -> None:
-        self.view, self.rows = view, rows
-        self.shape = (rows.shape[0], view.shape[1])
-        self.dtype, self.sparse = view.dtype, view.sparse
-
-    def parts(self) -> list[slice]:
-        return _neighbours(self.shape)
-
-    def read(self, rows: slice) -> Any:
-        return self.view.take(self.rows[rows])
-
-    def take(self, rows: Array) -> Any:
-        return self.view.take(self.rows[rows])
-
-
 def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Moments:
     """Visit one class after the other: large scatter matrices of all classes would not fit the caches."""
     moments = Moments.empty(n_classes, view.shape[1], "full")
@@ -422,7 +400,7 @@ def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Arr
         if not rows.size:
             continue
         s = None if weights is None else weights[rows]
-        alone = class_moments(_Chosen(view, rows), np.zeros(rows.size, dtype=np.int32), 1, s)
+        alone = class_moments(ChosenRows(view, rows), np.zeros(rows.size, dtype=np.int32), 1, s)
         moments.weight[k], moments.mean[k] = alone.weight[0], alone.mean[0]
         moments.rest[k], moments.scatter[k] = alone.rest[0], alone.scatter
     return moments

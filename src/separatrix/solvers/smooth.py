@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import view_of, with_kept_blocks
+from separatrix.data.memory import ChosenRows, view_of, with_kept_blocks
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
@@ -73,13 +73,16 @@ class SmoothObjective:
         self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
-    def sample(self, rows: Array) -> SmoothObjective:
-        """Return the same objective estimated from a sample of the rows."""
+    def sample(self, rows: Array, *, often: bool = True) -> SmoothObjective:
+        """Return the same objective estimated from a sample of the rows.
+
+        Only for many passes over them (``often``) are dense rows copied: new memory costs more than a few.
+        """
         s = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         total = float(self.view.shape[0] if self.weights is None else self.weights.sum())
         problem = replace(
             self.problem,
-            view=view_of(self.view.take(rows)),
+            view=view_of(self.view.take(rows)) if often or self.view.sparse else ChosenRows(self.view, rows),
             classes=self.classes[rows],
             weights=s * (total / max(float(s.sum()), 1e-300)),
         )
@@ -88,7 +91,7 @@ class SmoothObjective:
     def thinned(self, count: int) -> SmoothObjective:
         """Return the objective estimated from at most so many of the rows, evenly spread."""
         n = self.view.shape[0]
-        return self if n <= count else self.sample(np.arange(count) * n // count)
+        return self if n <= count else self.sample(np.arange(count) * n // count, often=False)
 
     def residuals(self, point: Point, *, single: bool) -> Array:
         """Return ``∂ℓ_i/∂score`` of all rows at the parameters of a point."""
