@@ -104,15 +104,20 @@ class SmoothObjective:
 
         Of independent columns the probabilities are those of the wrong side.
         """
-        s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
-        share = residuals / s
+        # In place where it can be: these are as many values as there are scores, and new memory is dear.
+        s = None if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
+        share = residuals.copy() if s is None else residuals / s
         if self.codes is not None:
-            own = np.minimum(np.abs(share), 1.0)
-            return np.asarray(own), np.asarray(s * own * (1.0 - own))
-        share[np.arange(share.shape[0]), self.classes] += 1.0
+            np.abs(share, out=share)
+        else:
+            share[np.arange(share.shape[0]), self.classes] += 1.0
         # In single precision 1 − (1 − p) may be below 0, and a negative weight has no root.
         np.clip(share, 0.0, 1.0, out=share)
-        return share, s * share * (1.0 - share)
+        each = 1.0 - share
+        each *= share
+        if s is not None:
+            each *= s
+        return share, each
 
     def at(
         self, coef: Array, intercept: Array, *, single: bool = False, residuals: Array | None = None
