@@ -32,7 +32,8 @@ rules are part of the code:
 - Same data, same precision where the peer can, the same mathematical problem, the same cores for every
   library. Each library runs in a process of its own. LIBSVM and LIBLINEAR are measured as scikit-learn
   calls them and through their own modules ("itself"; putting data into their format is not counted).
-- Models take turns, repeat by repeat, so that a slow moment of the machine hits all of them. A ratio is
+- Models take turns, repeat by repeat, so that a slow moment of the machine hits all of them; none begins
+  before the threads of the last one are at rest (idle workers of a BLAS spin for a while). A ratio is
   that of the median times, the peer's over ours: above 1 separatrix is faster. Where a peer has several
   solvers, its fastest counts. A peer that has clearly taken longer than its target allows is stopped, and
   the ratio is marked with >; its objective is then that of as many iterations as end in that time.

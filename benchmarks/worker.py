@@ -25,7 +25,8 @@ from benchmarks.datasets import Dataset
 from benchmarks.machine import forget_peak_memory, peak_memory
 
 _SHORTEST = 0.05  # seconds; a quicker call is repeated until it takes so long
-_BETWEEN_TURNS = 0.02  # seconds; idle BLAS threads of the last one stop spinning meanwhile
+_GLANCE, _IDLE = 0.01, 0.1  # seconds, and the share of them that a process at rest may use
+_LONGEST_REST = 1.0  # seconds
 _FIRST_PASSES, _PASSES = 1, 4  # a pass is the difference of fits with so many
 _MOST_PASSES = 1024
 _CHECK_SECONDS = 0.5  # for orders of visit beyond those asked for, where their values differ much
@@ -97,8 +98,7 @@ class Worker:
     def seconds(self, spec: Spec, call: str, limit: float) -> float:
         """Seconds of one `call`: ``fit``, ``fit + predict``, ``pass``, or a method of the last model."""
         self._ask(None, "prepare", spec)
-        time.sleep(_BETWEEN_TURNS)
-        return float(self._ask(limit, "seconds", spec, call))
+        return float(self._ask_and_rest(limit, "seconds", spec, call))
 
     def growth(self, spec: Spec) -> float | None:
         """Bytes by which the process grew at most in fits of the model; None where that cannot be told."""
@@ -106,11 +106,11 @@ class Worker:
 
     def accuracy(self, spec: Spec, rows: int, limit: float) -> float | None:
         """Part of the held-out rows, at most so many, that are right; R² for a regression."""
-        return self._ask(limit, "accuracy", spec, rows)
+        return self._ask_and_rest(limit, "accuracy", spec, rows)
 
     def check(self, spec: Spec, name: str) -> float:
         """What the model that was fitted last is worth, by one of `CHECKS`."""
-        return float(self._ask(None, "check", spec, name))
+        return float(self._ask_and_rest(None, "check", spec, name))
 
     def close(self) -> None:
         if self._process is not None:
@@ -125,6 +125,12 @@ class Worker:
         self._process = context.Process(target=_serve, args=(theirs, self._data), daemon=True)
         self._process.start()
         theirs.close()
+
+    def _ask_and_rest(self, limit: float | None, *question: Any) -> Any:
+        """The answer, once the process is at rest: its threads would slow down whoever comes next."""
+        answer = self._ask(limit, *question)
+        self._ask(None, "rest")
+        return answer
 
     def _ask(self, limit: float | None, *question: Any) -> Any:
         if self._process is None:
@@ -188,6 +194,15 @@ class _Bench:
         if call == "pass":
             return first
         return first if first >= _SHORTEST else self._clock(spec, call, math.ceil(_SHORTEST / first))
+
+    def rest(self) -> None:
+        """Return once idle threads no longer spin: those of OpenBLAS do for a tenth of a second."""
+        end = time.perf_counter() + _LONGEST_REST
+        while (start := time.perf_counter()) < end:
+            used = time.process_time()
+            time.sleep(_GLANCE)
+            if time.process_time() - used < _IDLE * (time.perf_counter() - start):
+                return
 
     def growth(self, spec: Spec) -> float | None:
         return self.grown.get(repr(spec))

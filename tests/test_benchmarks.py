@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import sys
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,16 @@ def test_the_l1_objective_has_the_norm_instead_of_its_square():
 def workers():
     with closing(Workers()) as found:
         yield found
+
+
+@pytest.mark.parametrize(("busy", "rested"), [(0.0, 0.01), (0.1, 0.12), (math.inf, 1.01)])
+def test_a_process_rests_until_its_threads_stop_spinning_but_not_forever(busy, rested, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "process_time", lambda: min(now[0], busy))
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    _Bench(TINY).rest()
+    assert now[0] == pytest.approx(rested, abs=0.011)
 
 
 def test_a_worker_fits_checks_and_says_what_is_wrong(workers):

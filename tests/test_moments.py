@@ -11,6 +11,7 @@ from scipy import sparse
 
 from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.solvers import moments as module
+from separatrix.solvers.glance import glance
 from separatrix.solvers.moments import KINDS, Moments, class_moments
 
 
@@ -198,25 +199,45 @@ def test_single_precision_where_it_does_no_harm(weighted):
     assert_allclose(single.mean + single.rest, exact.mean + exact.rest, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("spoilt", ["condition", "mean", "constant"])
+@pytest.mark.parametrize("spoilt", ["condition", "mean", "constant", "tiny"])
 def test_double_precision_where_single_would_do_harm(spoilt):
     X, y = correlated(6000, 70, 1e-6 if spoilt == "condition" else 0.5)
     if spoilt == "mean":
         X[:, 3] += 1e4
     if spoilt == "constant":
         X[:, 5] = 2.0
+    if spoilt == "tiny":
+        X[:, 5] *= 1e-20  # float32 has few digits of its squares
     one, other = (class_moments(view_of(X), y, 3, single=single) for single in (True, False))
     assert_array_equal(one.scatter, other.scatter)
     assert_array_equal(one.mean, other.mean)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_precision_of_a_far_class_that_a_glance_misses(weighted):
+    X, y = correlated(6000, 70, 0.5)
+    rare = np.array([1, 301, 5003])  # a glance looks at about every 28th row
+    X[rare] += 1e3
+    y = y.copy()
+    y[rare] = 3
+    s = np.where(y == 1, 2.0, 1.0) if weighted else None
+    if weighted:
+        s[1] = 0.0
+    single = class_moments(view_of(X), y, 4, s, single=True)
+    exact = class_moments(view_of(X.astype(np.float64)), y, 4, s)
+    units = np.outer(*2 * [np.sqrt(exact.scatter.diagonal())])
+    assert not np.array_equal(single.scatter, exact.scatter)
+    assert_allclose(single.scatter / units, exact.scatter / units, atol=1e-6)
+    assert_allclose(single.mean, exact.mean, rtol=1e-6, atol=1e-7)
+
+
 def test_a_glance_tells_condition_and_mean():
     X, y = correlated(6000, 30, 1e-4)
     X[:, 2] += 50.0 * X[:, 2].std()
-    condition, mean = module.glance(view_of(X), y, 3, None)
+    seen = glance(view_of(X), y, 3, None)
     R = np.corrcoef(X - np.stack([X[y == k].mean(axis=0) for k in range(3)])[y], rowvar=False)
     true = 1.0 / (np.abs(R).sum(axis=0).max() * np.abs(np.linalg.inv(R)).sum(axis=0).max())
-    assert true / 10 < condition < 3 * true
-    assert 40 < mean < 60
+    assert true / 5 < seen.condition < 5 * true
+    assert 40 < seen.largest_mean < 60
     X[0, 0] = np.nan
-    assert module.glance(view_of(X), y, 3, None) == (0.0, np.inf)
+    assert glance(view_of(X), y, 3, None).condition == 0.0

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from separatrix.data.memory import CsrView, view_of
+from separatrix.data.memory import ChosenRows, CsrView, view_of
 from separatrix.models._validation import encode_labels
 
 RNG = np.random.default_rng(0)
@@ -60,6 +60,19 @@ def test_products(name, block_bytes):
     assert_array_equal(taken.toarray() if sparse.issparse(taken) else taken, X[rows])
     assert taken.dtype == view.dtype
     assert [rows for rows, _ in view.blocks()][-1].stop == 57
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_chosen_rows_are_those_of_their_view(name, block_bytes):
+    rows = np.array([5, 0, 56, 5, *range(0, 57, 2)])
+    s = S[: len(rows)]
+    view = ChosenRows(view_of(VIEWS[name]), rows)
+    assert view.shape == (len(rows), 6)
+    assert (len(view.parts()) > 1) == (block_bytes == 500)
+    assert_allclose(view.gram(s), (X[rows].T * s) @ X[rows], rtol=1e-12, atol=1e-12)
+    assert_allclose(view.scores(W), X[rows] @ W.T, rtol=1e-12, atol=1e-12)
+    taken = view.take(np.array([2, 1]))
+    assert_array_equal(taken.toarray() if sparse.issparse(taken) else taken, X[[56, 0]])
 
 
 @pytest.mark.parametrize("name", ["C", "Fortran", "strided", "float32"])

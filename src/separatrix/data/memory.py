@@ -56,6 +56,8 @@ class DenseView(DataView):
 
     def take(self, rows: Array) -> Array:
         """Return the given rows as one contiguous float array."""
+        if self.array.flags.c_contiguous and self.array.dtype == self.dtype and self.array.dtype.isnative:
+            return np.asarray(np.take(self.array, rows, axis=0))  # twice as fast as an index
         return np.ascontiguousarray(self.array[rows], dtype=self.dtype)
 
 
@@ -216,6 +218,39 @@ class ConstantColumn(DataView):
 def view_of(X: Any) -> DenseView | CsrView:
     """Return the view that fits ``X``, a two-dimensional array or CSR matrix."""
     return CsrView(X) if sparse.issparse(X) else DenseView(X)
+
+
+class ChosenRows(DataView):
+    """Some rows of another view, gathered block by block: for few passes no copy of them all is worth it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ChosenRows(DenseView(np.arange(8.0).reshape(4, 2)), np.array([0, 3])).column_sums().tolist()
+    [6.0, 8.0]
+    """
+
+    def __init__(self, view: DataView, rows: Array) -> None:
+        self.view, self.rows = view, rows
+        self.shape = (rows.shape[0], view.shape[1])
+        self.dtype, self.sparse = view.dtype, view.sparse
+
+    @property
+    def row_elements(self) -> float:
+        """Mean number of stored values in a row, of all rows."""
+        return self.view.row_elements
+
+    def parts(self) -> list[slice]:
+        """Return the rows of each block, in order."""
+        return _parts(self.shape[0], self.row_elements * (self.dtype.itemsize + 8 * self.sparse))
+
+    def read(self, rows: slice) -> Any:
+        """Return neighbours among the chosen rows as one float block."""
+        return self.view.take(self.rows[rows])
+
+    def take(self, rows: Array) -> Any:
+        """Return the given ones of the chosen rows as one float block."""
+        return self.view.take(self.rows[rows])
 
 
 class _KeptBlocks(DataView):

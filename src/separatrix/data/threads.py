@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 
 #: Multiply-adds below which the libraries do not start threads of their own.
 _SMALL = 1 << 16
+#: Rows of a square matrix from which several threads gain more than their idle workers cost afterwards.
+_LARGE_SIDE = 1024
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -74,6 +76,15 @@ def single_threaded(work: float) -> Iterator[None]:
         return
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+def one_thread_for(side: int) -> AbstractContextManager[None]:
+    """Run the block's work on square matrices of so many rows in one thread, unless they are large.
+
+    Workers of a linear algebra library spin for up to a tenth of a second after their work. Passes over the
+    data in threads of our own, or another library's products, would have to share the processors with them.
+    """
+    return single_threaded(float(side) ** 3 if side <= _LARGE_SIDE else 0.0)
 
 
 _limit: ContextVar[int | None] = ContextVar("threads", default=None)

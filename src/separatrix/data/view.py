@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix import _hot
-from separatrix.data.products import add_products, symmetric
+from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.threads import in_threads, single_threaded
 
 Array = NDArray[Any]
@@ -42,6 +42,19 @@ def csr_parts(block: Any) -> tuple[Array, Array, Array]:
     if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
         indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     return np.ascontiguousarray(block.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+
+
+class _Sums:
+    """Sums of weighted products and of rows by class."""
+
+    def __init__(self, d: int, n_classes: int) -> None:
+        self.product = np.zeros((d, d))
+        self.by_class = np.zeros((n_classes, d))
+
+    def __iadd__(self, other: _Sums) -> _Sums:
+        self.product += other.product
+        self.by_class += other.by_class
+        return self
 
 
 class DataView(ABC):
@@ -103,6 +116,7 @@ class DataView(ABC):
         """
         parts = self.parts()
         most = max(2, min(_GROUPS, _TOTAL_BYTES // max(1, size)))
+        most -= most % 4 if most > 4 else 0  # shared out evenly by two threads, or four
         count = min(len(parts), most)
 
         def group(number: int) -> Total:
@@ -203,6 +217,47 @@ class DataView(ABC):
 
         sums = self.for_products().fold(lambda: np.zeros((d, d)), add, d * d * 8)
         return sums + sums.T if self.sparse else symmetric(sums)
+
+    def class_products(
+        self,
+        classes: Array,
+        n_classes: int,
+        weights: Array | None = None,
+        origin: Array | None = None,
+        *,
+        single: bool = False,
+    ) -> tuple[Array, Array]:
+        """Return ``Σ s_i z_i z_iᵀ`` and, for each class, ``Σ s_i z_i`` of dense rows, ``z = x − origin``.
+
+        Rows that are not finite, or whose squares are not, raise NotFiniteError.
+
+        Parameters
+        ----------
+        classes : ndarray of int of shape (n,)
+            Number of each row's class, below ``n_classes``.
+        n_classes : int
+            Number of classes.
+        weights, origin, single
+            As in :func:`separatrix.data.products.add_products`.
+        """
+        d, largest = self.shape[1], np.finfo(self.dtype).max
+
+        def add(total: _Sums, rows: slice, block: Array) -> _Sums:
+            add_products(
+                block,
+                total.product,
+                total.by_class,
+                classes=None if n_classes == 1 else classes[rows],
+                weights=None if weights is None else weights[rows],
+                origin=origin,
+                single=single,
+            )
+            if not np.all(total.product.diagonal() <= largest):
+                raise NotFiniteError
+            return total
+
+        sums = self.for_products().fold(lambda: _Sums(d, n_classes), add, 8 * d * d)
+        return symmetric(sums.product), sums.by_class
 
     def for_products(self) -> DataView:
         """Return the view in blocks of rows enough that their products are worth adding to a matrix."""

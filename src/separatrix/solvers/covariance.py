@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import one_thread_for, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
 EPS = float(np.finfo(np.float64).eps)
@@ -69,17 +69,27 @@ def factorise(
     R = cov / std
     R /= std[:, None]
     floor = max(tol, 16 * d * EPS)
-    lower, failed = linalg.lapack.dpotrf(R, lower=1, clean=1)
-    if not failed:
-        # ‖R⁻¹‖₁ bounds 1/λ_min from above; LAPACK's estimate of it is hardly ever 3 times too small.
-        norm = float(np.abs(R).sum(axis=0).max())
-        inverse_condition, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
-        if inverse_condition * norm > 10 * floor:
-            inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
-            log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
-            return Factor(np.ascontiguousarray((inverse / std).T), log_det)
+    with one_thread_for(d):
+        factor = _by_cholesky(R, std, floor)
+    if factor is not None:
+        return factor
     values, vectors = _correlation_spectrum(R)
     return _by_spectrum(values, vectors, std, floor, own_units)
+
+
+def _by_cholesky(R: Array, std: Array, floor: float) -> Factor | None:
+    """Return the factor of ``D R D``, None where ``R`` may be singular."""
+    lower, failed = linalg.lapack.dpotrf(R, lower=1, clean=1)
+    if failed:
+        return None
+    # ‖R⁻¹‖₁ bounds 1/λ_min from above; LAPACK's estimate of it is hardly ever 3 times too small.
+    norm = float(np.abs(R).sum(axis=0).max())
+    inverse_condition, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
+    if inverse_condition * norm <= 10 * floor:
+        return None
+    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
+    log_det = 2.0 * float(np.log(np.diag(lower)).sum() + np.log(std).sum())
+    return Factor(np.ascontiguousarray((inverse / std).T), log_det)
 
 
 def factorise_rows(rows: Array, size: Array, *, tol: float = 0.0) -> Factor:

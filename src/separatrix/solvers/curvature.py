@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from separatrix import _hot
-from separatrix.data.memory import view_of
+from separatrix.data.memory import ChosenRows
 from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
@@ -423,7 +423,7 @@ class Blocks(FromRows):
             return weights, view
         chosen = np.sort(order[:count])
         kept = weights[chosen]
-        return kept * (total / max(float(kept.sum()), 1e-300)), view_of(view.take(chosen))
+        return kept * (total / max(float(kept.sum()), 1e-300)), ChosenRows(view, chosen)
 
     def solve(self, gradient: Array, slopes: Array) -> tuple[Array, Array]:
         """Return the matrices' inverses times gradients in (w, b')."""

@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
-from separatrix.data.memory import view_of
+from separatrix.data.memory import ChosenRows
 from separatrix.data.products import NotFiniteError, add_products, symmetric
+from separatrix.data.threads import one_thread_for
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
+from separatrix.solvers.glance import glance
 
 #: Most bytes of the scatter matrices; beyond, a model needs another covariance.
 LARGEST_SCATTER = 1 << 30
@@ -39,9 +40,7 @@ _PIECE_BYTES = 32 << 20
 _MANY, _ROWS = 64, 40
 #: Reciprocal condition of correlations that single precision does not harm, and largest mean of a feature in
 #: units of its spread.
-_WELL, _FAR = 1e-3, 100.0
-#: Rows for each feature that tell the condition.
-_TELLING = 4
+_WELL, _FAR = 1e-2, 100.0
 KINDS = ("shared", "full", "diagonal", "rows")
 
 
@@ -222,12 +221,15 @@ def class_moments(
     if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
         return _class_by_class(view, numbers, n_classes, weights)
 
-    single = single and kind == "shared" and _easy(view, numbers, n_classes, weights)
+    if single and kind == "shared":
+        near = _near_means(view, numbers, n_classes, weights)
+        if near is not None:
+            return _about(view, numbers, n_classes, weights, near)
 
     def add(total: Moments, rows: slice, block: Any) -> Moments:
         s = None if weights is None else weights[rows]
         if not hasattr(block, "tocsr"):
-            _add_dense(total, block, numbers[rows], s, single)
+            _add_dense(total, block, numbers[rows], s)
         elif kind == "diagonal":
             total += _sparse_diagonal(block, numbers[rows], n_classes, s)
         else:
@@ -245,38 +247,39 @@ def class_moments(
     return moments
 
 
-def _easy(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> bool:
-    """Return whether a few rows show a covariance that single precision does not harm."""
+def _about(view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array) -> Moments:
+    """Return the moments of float32 rows, summed in single precision about means that are nearly right."""
+    weight = np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
+    scatter, sums = view.class_products(classes, n_classes, weights, near, single=True)
+    present = weight[:, None] > 0
+    moved = np.divide(sums, weight[:, None], out=np.zeros_like(sums), where=present)
+    spread = np.sqrt(weight)[:, None] * moved
+    with one_thread_for(scatter.shape[0]):
+        scatter -= spread.T @ spread
+    return Moments(weight, np.where(present, near + moved, 0.0), scatter, np.zeros_like(sums))
+
+
+def _near_means(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Array | None:
+    """Return about the mean of each class, rounded as the rows are; None where single precision does harm."""
     n, d = view.shape
     in_memory = getattr(view, "rows_in_place", False) and not view.sparse
     if view.dtype != np.float32 or not in_memory or d < _MANY or n < _ROWS * d:
-        return False
-    condition, mean = glance(view, classes, n_classes, weights)
-    return bool(condition >= _WELL and mean <= _FAR)
+        return None
+    seen = glance(view, classes, n_classes, weights)
+    if seen.condition < _WELL or seen.largest_mean > _FAR:
+        return None
+    if not np.all(seen.weight):  # rare classes: one of their own samples is near enough
+        missed = np.flatnonzero(seen.weight == 0)
+        seen.means[missed] = view.take(_first_of(classes, n_classes, weights)[missed])
+    return seen.means
 
 
-def glance(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> tuple[float, float]:
-    """Return what a few rows tell: reciprocal condition of the correlations within classes, largest mean.
-
-    Means are in units of the features' spread. Where a feature does not vary the condition is 0. From few
-    rows the condition looks somewhat worse than it is.
-    """
-    n, d = view.shape
-    rows = np.arange(min(n, _TELLING * d)) * n // min(n, _TELLING * d)
-    s = None if weights is None else weights[rows]
-    try:
-        sample = class_moments(view_of(view.take(rows)), classes[rows], n_classes, s)
-    except NotFiniteError:
-        return 0.0, np.inf
-    diagonal = sample.scatter.diagonal()
-    if not np.all(diagonal > 0):
-        return 0.0, np.inf
-    inverse = 1.0 / np.sqrt(diagonal)
-    R = sample.scatter * inverse * inverse[:, None]
-    norm = float(np.abs(R).sum(axis=0).max())
-    factor, failed = lapack.dpotrf(R, lower=1, overwrite_a=1, clean=0)
-    mean = float(np.abs(sample.mean * inverse).max() * np.sqrt(sample.total_weight))
-    return 0.0 if failed else float(lapack.dpocon(factor, norm, uplo="L")[0]), mean
+def _first_of(classes: Array, n_classes: int, weights: Array | None) -> Array:
+    """Return the first sample of each class that counts; 0 where there is none."""
+    first = np.zeros(n_classes, dtype=np.intp)
+    counted = np.arange(classes.shape[0]) if weights is None else np.flatnonzero(weights)
+    first[classes[counted[::-1]]] = counted[::-1]
+    return first
 
 
 def _rows_at_a_time(d: int) -> int:
@@ -285,9 +288,7 @@ def _rows_at_a_time(d: int) -> int:
     return max(1, min(max(BLOCK_BYTES // row, 3 * d), _PIECE_BYTES // row))
 
 
-def _add_dense(
-    total: Moments, block: Array, classes: Array, weights: Array | None, single: bool = False
-) -> None:
+def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | None) -> None:
     """Add a few rows to the moments: class means first, then what is left of the rows without them."""
     n_classes, d = total.mean.shape
     if total.kind in ("diagonal", "rows"):
@@ -298,20 +299,15 @@ def _add_dense(
     mean, rest = np.zeros((n_classes, d)), np.zeros((n_classes, d))
     share = np.divide(1.0, weight, out=np.zeros(n_classes), where=weight > 0)[:, None]
     # Relative to one of its samples: the mean of a class loses no digits, and that of equal values is theirs.
-    first = np.zeros(n_classes, dtype=np.intp)
-    counted = np.arange(classes.shape[0]) if weights is None else np.flatnonzero(weights)
-    first[classes[counted[::-1]]] = counted[::-1]
-    near = block[first].astype(np.float64, copy=False)
+    near = block[_first_of(classes, n_classes, weights)].astype(np.float64, copy=False)
     add_products(block, None, mean, classes=None if one else classes, weights=weights, origin=near)
     if not np.all(np.isfinite(mean)):
         raise NotFiniteError
     mean = np.where(weight[:, None] > 0, near + mean * share, 0.0)
-    if single:  # rounded as the samples are from which it is subtracted
-        mean = mean.astype(np.float32).astype(np.float64)
     if total.kind == "shared" or one:
         scatter = total.scatter if total.kind == "shared" else total.scatter[0]
         own = None if one else classes
-        add_products(block, scatter, rest, classes=own, weights=weights, origin=mean, single=single)
+        add_products(block, scatter, rest, classes=own, weights=weights, origin=mean)
     else:
         order = np.argsort(classes, kind="stable")
         ends = np.cumsum(np.bincount(classes, minlength=n_classes))
@@ -319,8 +315,6 @@ def _add_dense(
             rows = order[ends[k - 1] if k else 0 : ends[k]]
             add_products(block, total.scatter[k], rest[k], weights=weights, origin=mean[k], order=rows)
     rest *= share
-    if single:
-        mean, rest = mean + rest, np.zeros_like(rest)
     factor, delta = total._join(weight, mean, rest)
     # What a class mean moves adds to the scatter like a sample.
     moved = np.flatnonzero(factor)
@@ -398,29 +392,6 @@ def _sparse_diagonal(block: Any, classes: Array, n_classes: int, weights: Array 
     return part
 
 
-def _neighbours(shape: tuple[int, int]) -> list[slice]:
-    n, step = shape[0], _rows_at_a_time(shape[1])
-    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
-
-
-class _Chosen(DataView):
-    """Some rows of another view."""
-
-    def __init__(self, view: DataView, rows: Array) -> None:
-        self.view, self.rows = view, rows
-        self.shape = (rows.shape[0], view.shape[1])
-        self.dtype, self.sparse = view.dtype, view.sparse
-
-    def parts(self) -> list[slice]:
-        return _neighbours(self.shape)
-
-    def read(self, rows: slice) -> Any:
-        return self.view.take(self.rows[rows])
-
-    def take(self, rows: Array) -> Any:
-        return self.view.take(self.rows[rows])
-
-
 def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Moments:
     """Visit one class after the other: large scatter matrices of all classes would not fit the caches."""
     moments = Moments.empty(n_classes, view.shape[1], "full")
@@ -429,7 +400,7 @@ def _class_by_class(view: DataView, classes: Array, n_classes: int, weights: Arr
         if not rows.size:
             continue
         s = None if weights is None else weights[rows]
-        alone = class_moments(_Chosen(view, rows), np.zeros(rows.size, dtype=np.int32), 1, s)
+        alone = class_moments(ChosenRows(view, rows), np.zeros(rows.size, dtype=np.int32), 1, s)
         moments.weight[k], moments.mean[k] = alone.weight[0], alone.mean[0]
         moments.rest[k], moments.scatter[k] = alone.rest[0], alone.scatter
     return moments

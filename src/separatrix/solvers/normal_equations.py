@@ -29,9 +29,10 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from separatrix import _hot
+from separatrix.data.threads import one_thread_for
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers.moments import glance
+from separatrix.solvers.glance import glance
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
 from separatrix.solvers.regression import Judged, Regression, judge
 from separatrix.solvers.scatter import statistics
@@ -76,14 +77,16 @@ class _Cholesky:
         M *= self.scale[:, None]
         norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
         # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
-        self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
-        #: Reciprocal condition number, estimated.
-        self.condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0]) if info == 0 else 0.0
+        with one_thread_for(M.shape[0]):
+            self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
+            #: Reciprocal condition number, estimated.
+            self.condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0]) if info == 0 else 0.0
         self.sound = self.condition >= well
 
     def solve(self, B: Array) -> Array:
         """Return ``M⁻¹ B``."""
-        solved = lapack.dpotrs(self.factor, B * self.scale[:, None], lower=1)[0] * self.scale[:, None]
+        with one_thread_for(B.shape[0]):
+            solved = lapack.dpotrs(self.factor, B * self.scale[:, None], lower=1)[0] * self.scale[:, None]
         if self.free is not None:
             solved[self.free] = 0.0
         return np.asarray(solved)
@@ -143,7 +146,7 @@ class Primal(_Direct):
         n, d = p.view.shape
         single = d >= _MANY + _MORE * p.columns and p.view.dtype == np.float32 and not p.view.sparse
         if single and n >= _TALL * d:  # a glance at a few rows saves sums that would have to be formed again
-            single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights)[0] >= _WELL_SINGLE
+            single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights).condition >= _WELL_SINGLE
         return (single and self._attempt(single=True)) or self._attempt(single=False)
 
     def _attempt(self, single: bool) -> bool:

@@ -163,11 +163,11 @@ class QuasiNewton:
             stages.insert(0, self._sample(rows))
         return stages
 
-    def _sample(self, count: int) -> SmoothObjective:
+    def _sample(self, count: int, *, often: bool = True) -> SmoothObjective:
         """Return the objective on one row of each of so many equal stretches."""
         n = self.objective.view.shape[0]
         places = (np.arange(count) + self.rng.random(count)) * (n / count)
-        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1))
+        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1), often=often)
 
     @property
     def point(self) -> Point:
@@ -257,7 +257,7 @@ class QuasiNewton:
         few = self.objective.columns == 1 and (n - count) * d <= _COPY * count
         if self.method != "blocks" or count >= n / 2 or few:
             return self.objective
-        return self._sample(count)
+        return self._sample(count, often=False)
 
     def curvature(
         self, target: SmoothObjective, rows: SmoothObjective, iteration: int, left: float, near: bool

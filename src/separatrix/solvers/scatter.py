@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.data.products import NotFiniteError, add_products, symmetric
 from separatrix.data.view import Array
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import Regression
@@ -26,19 +25,6 @@ _LARGE = 8.0
 _HUGE = 1e4
 #: Rows that tell whether a shift is needed.
 _SAMPLE = 1000
-
-
-class _Sums:
-    """Sums of weighted products and of samples by class."""
-
-    def __init__(self, d: int, n_classes: int) -> None:
-        self.product = np.zeros((d, d))
-        self.by_class = np.zeros((n_classes, d))
-
-    def __iadd__(self, other: _Sums) -> _Sums:
-        self.product += other.product
-        self.by_class += other.by_class
-        return self
 
 
 def _shift(problem: Regression) -> Array | None:
@@ -84,25 +70,9 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
     origin = np.zeros(d) if shift is None else shift.astype(np.float32 if single else np.float64)
     origin = origin.astype(np.float64, copy=False)
 
-    largest = np.finfo(p.view.dtype).max
-
-    def add(total: _Sums, rows: slice, block: Any) -> _Sums:
-        add_products(
-            block,
-            total.product,
-            total.by_class,
-            classes=None if K == 1 else classes[rows],
-            weights=None if p.weights is None else p.weights[rows],
-            origin=None if shift is None else origin,
-            single=single,
-        )
-        if not np.all(total.product.diagonal() <= largest):
-            raise NotFiniteError
-        return total
-
-    sums = p.view.for_products().fold(lambda: _Sums(d, K), add, 8 * d * d)
-    S = symmetric(sums.product)
-    means = np.divide(sums.by_class, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
+    far = None if shift is None else origin
+    S, sums = p.view.class_products(classes, K, p.weights, far, single=single)
+    means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:
             total_mean = weight @ means / p.total

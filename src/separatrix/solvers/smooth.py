@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import view_of, with_kept_blocks
+from separatrix.data.memory import ChosenRows, view_of, with_kept_blocks
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
@@ -73,13 +73,16 @@ class SmoothObjective:
         self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
-    def sample(self, rows: Array) -> SmoothObjective:
-        """Return the same objective estimated from a sample of the rows."""
+    def sample(self, rows: Array, *, often: bool = True) -> SmoothObjective:
+        """Return the same objective estimated from a sample of the rows.
+
+        Only for many passes over them (``often``) are dense rows copied: new memory costs more than a few.
+        """
         s = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         total = float(self.view.shape[0] if self.weights is None else self.weights.sum())
         problem = replace(
             self.problem,
-            view=view_of(self.view.take(rows)),
+            view=view_of(self.view.take(rows)) if often or self.view.sparse else ChosenRows(self.view, rows),
             classes=self.classes[rows],
             weights=s * (total / max(float(s.sum()), 1e-300)),
         )
@@ -88,7 +91,7 @@ class SmoothObjective:
     def thinned(self, count: int) -> SmoothObjective:
         """Return the objective estimated from at most so many of the rows, evenly spread."""
         n = self.view.shape[0]
-        return self if n <= count else self.sample(np.arange(count) * n // count)
+        return self if n <= count else self.sample(np.arange(count) * n // count, often=False)
 
     def residuals(self, point: Point, *, single: bool) -> Array:
         """Return ``∂ℓ_i/∂score`` of all rows at the parameters of a point."""
@@ -101,15 +104,20 @@ class SmoothObjective:
 
         Of independent columns the probabilities are those of the wrong side.
         """
-        s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
-        share = residuals / s
+        # In place where it can be: these are as many values as there are scores, and new memory is dear.
+        s = None if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
+        share = residuals.copy() if s is None else residuals / s
         if self.codes is not None:
-            own = np.minimum(np.abs(share), 1.0)
-            return np.asarray(own), np.asarray(s * own * (1.0 - own))
-        share[np.arange(share.shape[0]), self.classes] += 1.0
+            np.abs(share, out=share)
+        else:
+            share[np.arange(share.shape[0]), self.classes] += 1.0
         # In single precision 1 − (1 − p) may be below 0, and a negative weight has no root.
         np.clip(share, 0.0, 1.0, out=share)
-        return share, s * share * (1.0 - share)
+        each = 1.0 - share
+        each *= share
+        if s is not None:
+            each *= s
+        return share, each
 
     def at(
         self, coef: Array, intercept: Array, *, single: bool = False, residuals: Array | None = None
