@@ -267,3 +267,31 @@ def test_any_tolerance_has_an_answer(make, tol):
 def test_weights_without_a_sum_are_refused(make, weight):
     with pytest.raises(ValueError, match=r"sample_weight sums to .* multiply all weights"):
         make().fit(X, Y, sample_weight=np.full(len(Y), weight))
+
+
+@pytest.mark.parametrize("make", [sx.SVC, sx.NuSVC, sx.SVR, sx.OneClassSVM, sx.KernelPerceptron])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(make):
+    """Neither a new kernel beside old support vectors, nor new labels beside old samples."""
+    calls = []
+
+    def breaks(A, B):
+        calls.append(0)
+        if len(calls) > 1:
+            raise ZeroDivisionError("in the kernel")
+        return A @ B.T
+
+    model = make(kernel="linear").fit(X, Y)
+    before = model.predict(X)
+    model.set_params(kernel=breaks)
+    with pytest.raises(ZeroDivisionError, match="in the kernel"):
+        model.fit(X[:, :2], Y)
+    assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("make", [sx.KNeighborsClassifier, sx.KNeighborsRegressor])
+def test_neighbours_that_were_not_kept_bring_no_labels(make):
+    model = make().fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="not valid"):
+        model.set_params(algorithm="kd_tree", metric="cosine").fit(X, 5 - Y)
+    assert_array_equal(model.set_params(algorithm="auto", metric="minkowski").predict(X), before)
