@@ -218,3 +218,80 @@ def test_tiny_features_have_finite_models_or_a_message():
     assert_array_equal(model.predict(tiny), sx.LeastSquaresClassifier().fit(X, Y).predict(X))
     with pytest.raises(ValueError, match="variances of features are too small for float64"):
         sx.GaussianClassifier(covariance="diagonal").fit(tiny, Y)
+
+
+def three_classes():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 90)
+    return rng.standard_normal((90, 6)) + 1.6 * np.eye(3, 6)[y], y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("make", "scale"),
+    [
+        (lambda: sx.SVC(C=1e8, multiclass="joint"), 1.0),
+        (lambda: sx.SVC(C=1e12, multiclass="joint", tol=1e-7), 1.0),
+        (lambda: sx.LinearSVC(C=1e6, multi_class="crammer_singer", max_time=1.0), 1e8),
+        (lambda: sx.LinearSVC(C=1e30, multi_class="crammer_singer", max_time=1.0), 1.0),
+        (lambda: sx.LinearSVC(C=1e300, max_time=1.0), 1.0),
+        (lambda: sx.LinearSVC(C=1e300, penalty="l1", dual=False, max_time=1.0), 1.0),
+    ],
+    ids=["joint", "joint, tight", "Crammer-Singer, large features", "Crammer-Singer", "linear", "linear, L1"],
+)
+def test_no_fit_is_called_converged_that_overflow_or_rounding_ended(make, scale):
+    X, y = three_classes()
+    model = make().fit(scale * X, y)
+    found = model.certificate_
+    proven = found.relative_gap is not None and found.relative_gap <= model.tol and np.isfinite(found.primal)
+    assert proven or found.status != "converged"
+    assert not found.gap <= model.tol * found.primal or found.dual <= found.primal < np.inf
+
+
+@pytest.mark.parametrize("solver", ["auto", "quasi-newton"])
+def test_a_tolerance_of_zero_ends_by_rounding(solver):
+    X, y = three_classes()
+    model = sx.LogisticRegression(tol=0, solver=solver).fit(X, y)
+    assert model.certificate_.kkt_violation < 1e-12
+
+
+@pytest.mark.parametrize("make", [sx.RidgeClassifier, sx.LinearDiscriminantAnalysis])
+@pytest.mark.parametrize("tol", [0, 1e-300, 1e300])
+def test_any_tolerance_has_an_answer(make, tol):
+    X, y = three_classes()
+    assert np.isfinite(make(tol=tol).fit(X, y).decision_function(X)).all()
+
+
+@pytest.mark.parametrize("make", [sx.LogisticRegression, sx.RidgeClassifier, sx.LinearSVC])
+@pytest.mark.parametrize("weight", [5e-324, 1e308])
+def test_weights_without_a_sum_are_refused(make, weight):
+    with pytest.raises(ValueError, match=r"sample_weight sums to .* multiply all weights"):
+        make().fit(X, Y, sample_weight=np.full(len(Y), weight))
+
+
+@pytest.mark.parametrize("make", [sx.SVC, sx.NuSVC, sx.SVR, sx.OneClassSVM, sx.KernelPerceptron])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(make):
+    """Neither a new kernel beside old support vectors, nor new labels beside old samples."""
+    calls = []
+
+    def breaks(A, B):
+        calls.append(0)
+        if len(calls) > 1:
+            raise ZeroDivisionError("in the kernel")
+        return A @ B.T
+
+    model = make(kernel="linear").fit(X, Y)
+    before = model.predict(X)
+    model.set_params(kernel=breaks)
+    with pytest.raises(ZeroDivisionError, match="in the kernel"):
+        model.fit(X[:, :2], Y)
+    assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("make", [sx.KNeighborsClassifier, sx.KNeighborsRegressor])
+def test_neighbours_that_were_not_kept_bring_no_labels(make):
+    model = make().fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="not valid"):
+        model.set_params(algorithm="kd_tree", metric="cosine").fit(X, 5 - Y)
+    assert_array_equal(model.set_params(algorithm="auto", metric="minkowski").predict(X), before)

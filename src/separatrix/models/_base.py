@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,25 @@ from separatrix.solvers._loop import Observer
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def whole(fit: Fit) -> Fit:
+    """Return a fit that leaves the estimator as it was where it raises: no new kernel beside old samples."""
+
+    @wraps(fit)
+    def inside(self: Any, *given: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *given, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, inside)
 
 
 class CheckedOnce(BaseEstimator):  # type: ignore[misc]

@@ -19,6 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from separatrix.data.view import Array
+from separatrix.models._base import whole
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import drawn_only, encode_labels, number_labels, refuse_empty_classes
@@ -82,6 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
+    @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

@@ -431,6 +431,13 @@ def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False
         ensure_non_negative=True,
         allow_all_zero_weights=may_all_be_zero,
     )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not (total == 0.0 or np.finfo(np.float64).tiny <= total < np.inf):
+        raise ValueError(
+            f"sample_weight sums to {total:g}, outside the range of floating point numbers: multiply all "
+            "weights by a number that makes the largest about 1."
+        )
     return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
 
 

@@ -185,9 +185,9 @@ class LinearDiscriminantAnalysis(
         xbar = weighted_mean(means, priors)
         if self.solver == "svd":
             if moments.kind == "rows":
-                factor = factorise_rows(moments.scatter / np.sqrt(n), size, tol=self.tol**2)
+                factor = factorise_rows(moments.scatter / np.sqrt(n), size, tol=self.tol * self.tol)
             else:
-                factor = factorise(moments.within() / n, size, tol=self.tol**2)
+                factor = factorise(moments.within() / n, size, tol=self.tol * self.tol)
             shares = n * priors / (n_classes - 1)
             directions, ratios = directions_of_means(means, xbar, shares, factor, self.tol)
             coef, intercept = linear_rule(means, directions, log_priors, xbar)

@@ -14,7 +14,7 @@ from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.data.texts import TextView
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.kernels import KERNEL_NAMES, Kernel, resolve_kernel
-from separatrix.models._base import IterativeClassifier
+from separatrix.models._base import IterativeClassifier, whole
 from separatrix.models._validation import (
     check_presentations,
     check_samples,
@@ -165,6 +165,7 @@ class KernelPerceptron(IterativeClassifier):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelPerceptron:
         """Fit the kernel perceptron.
 

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import DataConversionWarning
 
 from separatrix.data.view import Array
+from separatrix.models._base import whole
 from separatrix.models._neighbors import NeighborsModel
 from separatrix.models._validation import check_labels, check_targets
 from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
@@ -83,6 +84,7 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
     outputs_2d_: bool
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @whole
     def fit(self, X: Any, y: Any) -> KNeighborsClassifier:
         """Keep the training samples.
 
@@ -215,6 +217,7 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
     """
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @whole
     def fit(self, X: Any, y: Any) -> KNeighborsRegressor:
         """Keep the training samples.
 

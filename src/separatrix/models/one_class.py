@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from separatrix.data.view import Array
+from separatrix.models._base import whole
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers._loop import guarded
@@ -93,6 +94,7 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
+    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Fit the machine.
 

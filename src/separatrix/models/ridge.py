@@ -194,7 +194,7 @@ class RidgeClassifier(LeastSquares):
         if route == "direct":
             route = "primal" if view.shape[1] <= view.shape[0] else "dual"
         max_iter = 10_000 if self.max_iter is None else self.max_iter
-        tol = float(self.tol) ** 2 / 10
+        tol = float(self.tol) * float(self.tol) / 10
         result, solver = self._run(problem, route, tol, max_iter, X, y, sample_weight)
         self._report(result, solver)
         return self

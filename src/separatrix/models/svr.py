@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import column_or_1d
 
 from separatrix.data.view import Array
+from separatrix.models._base import whole
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers._loop import guarded
@@ -32,6 +33,7 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
+    @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

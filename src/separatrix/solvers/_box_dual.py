@@ -292,12 +292,12 @@ class Evaluation:
     def relative_gap(self) -> float:
         """The gap of all columns, relative to the objective."""
         primal = float(self.primal.sum())
-        return max(0.0, primal - float(self.dual.sum())) / primal if primal > 0 else 0.0
+        return max(primal - float(self.dual.sum()), 0.0) / primal if primal > 0 else 0.0
 
     def certificate(self, outcome: Outcome, tol: float, samples: int) -> Certificate:
         """Return the certificate of the fit."""
         primal, dual = float(self.primal.sum()), float(self.dual.sum())
-        gap = max(0.0, primal - dual)
+        gap = max(primal - dual, 0.0)
         status = outcome.status
         if status in ("converged", "max_iter"):
             status = "converged" if self.relative_gap <= tol else "max_iter"
@@ -307,7 +307,7 @@ class Evaluation:
             iterations=outcome.iterations,
             seconds=outcome.seconds,
             primal=primal,
-            dual=min(primal, dual),
+            dual=min(dual, primal),
             gap=gap,
             relative_gap=self.relative_gap,
             kkt_violation=self.violation,

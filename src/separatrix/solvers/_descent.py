@@ -229,7 +229,7 @@ class Descent:
         if not (0 < before < np.inf and last > 0):
             return 0.0
         rate = float(np.clip((last / before) ** (1 / 3), 0.1, 0.98))
-        goal = self.tol * max(abs(self.point.value), 1e-300) / CAUTION
+        goal = max(self.tol * abs(self.point.value) / CAUTION, 1e-300)
         return float(np.log(max(last * rate / (1 - rate) / goal, 1.0)) / -np.log(rate))
 
     def _nearly(self) -> bool:

@@ -205,7 +205,7 @@ def certify(objective: Objective, outcome: Outcome, message: str) -> Certificate
     """Return the certificate of a fit that minimised ``P``."""
     primal, dual = objective.primal, objective.dual
     # Rounding may put the bound of an exact optimum above it by a few units in the last place.
-    gap = None if dual is None else max(0.0, primal - dual)
+    gap = None if dual is None else max(primal - dual, 0.0)
     return Certificate(
         status=outcome.status,
         message=message,

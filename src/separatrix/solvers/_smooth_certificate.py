@@ -31,7 +31,7 @@ def certify(
     largest = max(float(np.abs(point.gradient).max()), float(np.abs(point.gradient_intercept).max()))
     size = max(abs(value), 1e-300)
     if dual is not None and (value - dual <= tol * size or value - dual <= solver.last.caution() * distance):
-        gap = max(0.0, value - dual)
+        gap = max(value - dual, 0.0)
         found = f"within {gap / size:.1e} of the minimum (duality gap)"
     else:
         gap, dual = distance, None

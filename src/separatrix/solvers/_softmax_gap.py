@@ -51,7 +51,7 @@ class Certified:
     @property
     def gap(self) -> float:
         """Distance of the objective to the lower bound."""
-        return max(0.0, self.primal - self.dual)
+        return max(self.primal - self.dual, 0.0)
 
     @property
     def relative_gap(self) -> float:

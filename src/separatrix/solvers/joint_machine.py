@@ -51,6 +51,11 @@ class JointMachine:
             yield step
 
     @property
+    def out_of_reach(self) -> bool:
+        """Whether rounding errors, not a number of steps, kept the fit from the tolerance."""
+        return self.solver.out_of_reach
+
+    @property
     def coef(self) -> Array:
         """Return the coefficients of the samples in each class's score."""
         return self.solver.coef + 0.0

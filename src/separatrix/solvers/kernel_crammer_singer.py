@@ -68,6 +68,8 @@ class KernelCrammerSinger:
     nonconvex : bool
         Whether a block of the matrix was not positive semidefinite: optimality is then local only, and the
         bound none.
+    out_of_reach : bool
+        Whether steps ended because rounding errors hide what is left of the gap.
 
     Examples
     --------
@@ -104,7 +106,7 @@ class KernelCrammerSinger:
         self.mu[self.every, self.classes] = 1.0
         self.gradient = np.ones((self.n, self.K))
         self.gradient[self.every, self.classes] = 0.0
-        self.nonconvex = False
+        self.nonconvex = self.out_of_reach = False
         self._random = seed
         self._measure()
 
@@ -163,7 +165,10 @@ class KernelCrammerSinger:
             stuck = 0 if self.dual > before + 1e-13 * abs(self.dual) else stuck + 1
             finished = None
             if stuck > 2 and len(working) == np.count_nonzero(self.cost):
-                finished = "nonconvex" if self.nonconvex else "converged"  # the rest of the gap is rounding
+                self.refresh()
+                relative = self.gap / self.primal if self.primal > 0 else 0.0
+                self.out_of_reach = not relative <= self.tol  # the rest of the gap is rounding
+                finished = "nonconvex" if self.nonconvex else "max_iter" if self.out_of_reach else "converged"
             record = {
                 "objective": self.primal,
                 "lower_bound": self.dual,

@@ -186,6 +186,8 @@ class SmallLogit:
         coef, intercept = np.empty((P, self.problem.view.shape[1])), np.empty(P)
         for own, state in zip(self.groups, self.states, strict=True):
             state.parameters(coef[own], intercept[own])
+        if self.problem.joint and self.problem.fit_intercept:
+            intercept -= intercept.mean()  # what all classes share, softmax does not see
         return coef, intercept
 
     def _distance(self, primal: float, gap: float, decrement: float) -> float:

@@ -58,7 +58,7 @@ def certify(
     every = Machines.of(machines)
     violation, primal, dual = float(every.violation.max()), float(every.primal.sum()), float(every.dual.sum())
     proven = outcome.status not in ("nonconvex", "inseparable") and isfinite(primal)
-    gap = max(0.0, float(every.gap.sum())) if proven else None
+    gap = max(float(every.gap.sum()), 0.0) if proven else None
     relative = None
     if gap is not None:
         size = max(abs(primal), abs(dual))
