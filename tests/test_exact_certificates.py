@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -100,3 +101,18 @@ def test_kernel_rows_in_single_precision_count() -> None:
     for model in (SVR(C=10.0), SVR(C=1.0, tol=1e-2), NuSVR(C=10.0)):
         check(model.fit(X, y), *exact_regression(model, X, y))
         assert model.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize("model", [SVR, NuSVR])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("shift", [1e4, 1e6, -1e9])
+def test_targets_far_from_0(model: type, C: float, shift: float) -> None:
+    """The weights are those of targets near 0; what rounding makes of the intercept is told."""
+    X, y = load_diabetes(return_X_y=True)
+    y = (y - y.mean()) / 64  # so that sums with the shift are exact
+    y = np.round(y * 2**20) / 2**20
+    near, away = model(C=C).fit(X, y), model(C=C).fit(X, y + shift)
+    assert away.certificate_.status == "converged"
+    assert away.intercept_[0] - shift == pytest.approx(near.intercept_[0], abs=1e-6 + 1e-15 * abs(shift))
+    assert_allclose(away.dual_coef_, near.dual_coef_, atol=1e-6 * C)
+    check(away, *exact_regression(away, X, y + shift))

@@ -195,3 +195,14 @@ def test_scores_of_nothing_and_of_other_kernels():
     assert_allclose(SupportSums(kernel, support, coef)(X), (X @ support.T) @ coef)
     K = X @ support.T
     assert_allclose(SupportSums(Given(), np.array([2, 5]), coef[:2])(K), K[:, [2, 5]] @ coef[:2])
+
+
+def test_few_terms_are_summed_in_single_precision():
+    """Of terms alike, sixteen at a time: partial sums of 1, 2, ... 16 are rounded, by half a unit at most."""
+    X = np.random.default_rng(0).normal(size=(3000, 5)).astype(np.float32)
+    matrix = KernelMatrix(RBF(0.02), view_of(X), cache_bytes=1e8)
+    rows, coef = np.arange(3000), np.full((3000, 1), 10.0)
+    single, twofold = (matrix.product(rows, coef, None, precision) for precision in ("float32", "float64"))
+    rounding = 2.0**-24 * 10.0 * np.sqrt(np.square(np.arange(1, 17)).sum() * 3000 / 16)
+    values = matrix.error("float32") * float(np.linalg.norm(coef))
+    assert 0 < np.std(single - twofold) <= rounding + values

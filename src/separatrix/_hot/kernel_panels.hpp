@@ -19,7 +19,8 @@ namespace {
 constexpr int PANEL_REGISTERS = 3;
 constexpr int TILE_ROWS = 4;               // rows × registers that fit 16 registers
 constexpr std::int64_t SQUARE_PANELS = 2;  // left samples of a symmetric matrix, in panels
-constexpr std::int64_t LEFT_ROWS = 256;    // most left samples whose values are summed in T before they go to double
+constexpr std::int64_t LEFT_ROWS = 256;    // most left samples that are read at a time
+constexpr std::int64_t FEW_TERMS = 16;     // most values that are summed in T before they go to double
 
 template <class T>
 constexpr std::int64_t PANEL = PANEL_REGISTERS * Register<T>::COUNT;
@@ -330,31 +331,43 @@ struct LeftCoef {
     }
 };
 
-// out[lane][column] += Σ_r values[r][lane] coef[r] for ROWS of the filled columns
+// out[lane][column] += Σ_r values[r][lane] coef[r] for ROWS of the filled columns. Few terms are summed in T: sums of
+// many that are alike would lose more digits than the kernel values have lost.
 template <class T, int ROWS>
 inline void coef_tile(const LeftCoef<T>& coef, std::int64_t first, std::int64_t count, const T* values, double* out,
                       std::int64_t lanes) {
     using R = Register<T>;
-    Values<T> sum[ROWS][PANEL_REGISTERS];
+    double total[ROWS][PANEL<T>] = {};
     const T* c = coef.coef.data + first * LEFT_ROWS;
+    for (std::int64_t begin = 0; begin < count; begin += FEW_TERMS) {
+        const std::int64_t end = count - begin < FEW_TERMS ? count : begin + FEW_TERMS;
+        Values<T> sum[ROWS][PANEL_REGISTERS];
 #pragma GCC unroll 4
-    for (int q = 0; q < ROWS; ++q)
+        for (int q = 0; q < ROWS; ++q)
 #pragma GCC unroll 3
-        for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] = R::all(0);
-    for (std::int64_t r = 0; r < count; ++r) {
-        Values<T> loaded[PANEL_REGISTERS];
+            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] = R::all(0);
+        for (std::int64_t r = begin; r < end; ++r) {
+            Values<T> loaded[PANEL_REGISTERS];
 #pragma GCC unroll 3
-        for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(values + r * PANEL<T> + k * R::COUNT);
+            for (int k = 0; k < PANEL_REGISTERS; ++k) loaded[k] = R::load(values + r * PANEL<T> + k * R::COUNT);
 #pragma GCC unroll 4
-        for (int q = 0; q < ROWS; ++q) {
-            const auto value = R::all(c[q * LEFT_ROWS + r]);
+            for (int q = 0; q < ROWS; ++q) {
+                const auto value = R::all(c[q * LEFT_ROWS + r]);
 #pragma GCC unroll 3
-            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] += value * loaded[k];
+                for (int k = 0; k < PANEL_REGISTERS; ++k) sum[q][k] += value * loaded[k];
+            }
         }
+#pragma GCC unroll 4
+        for (int q = 0; q < ROWS; ++q)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) {
+                T lane[R::COUNT];
+                R::store(lane, sum[q][k]);
+                for (int l = 0; l < R::COUNT; ++l) total[q][k * R::COUNT + l] += static_cast<double>(lane[l]);
+            }
     }
     for (int q = 0; q < ROWS; ++q)
-        for (std::int64_t l = 0; l < lanes; ++l)
-            out[l * coef.columns + coef.column.data[first + q]] += static_cast<double>(sum[q][l / R::COUNT][l % R::COUNT]);
+        for (std::int64_t l = 0; l < lanes; ++l) out[l * coef.columns + coef.column.data[first + q]] += total[q][l];
 }
 
 template <class T>

@@ -16,7 +16,7 @@ from separatrix.models._base import whole
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers._loop import guarded
-from separatrix.solvers.machines import Machine
+from separatrix.solvers.machines import Machine, moved
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import nu_regression, regression
 
@@ -61,7 +61,7 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
         m = rows.size
 
         def keep(model: KernelRegressor, solver: Solver) -> None:
-            machine = solver.machines[0]
+            machine = moved(solver.machines[0], upper, middle)
             beta = machine.coef[:m] + machine.coef[m:]
             used = np.flatnonzero(beta)
             model._n_support = np.array([used.size], dtype=np.int32)
@@ -69,10 +69,13 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
             model._keep_tube(machine)
             model.n_iter_ = int(solver.solutions[0].steps)
 
-        problem = self._problem(rows, targets[rows], upper)
+        # Weights do not see where the targets lie, the intercept does; rounding errors would, far from 0.
+        middle = float(np.sort(targets[rows])[m // 2]) if m else 0.0
+        problem = self._problem(rows, targets[rows] - middle, upper)
         _, solver, outcome = self._solve(samples, [problem], keep, (X, y, sample_weight))
         keep(self, solver)
-        self._record(solver, outcome, samples, m, verdict=self._verdict(outcome.status))
+        machines = [moved(solver.machines[0], upper, middle)]
+        self._record(solver, outcome, samples, m, verdict=self._verdict(outcome.status), machines=machines)
         return self
 
     def _verdict(self, status: str) -> str:

@@ -142,6 +142,8 @@ class Work:
         self.worst_curvature = 0.0
         #: Where E was last exact, and what it was there; None: where all variables are zero.
         self.exact: tuple[Array, Array] | None = None
+        #: Where E was last exact of some points, if not of all, of which, and how near the margin these are.
+        self.sharp: tuple[Array, Array, float] | None = None
         #: Whether kernel values in single precision have had a part in E since then.
         self.coarse = solution.doubt > 0
 
@@ -307,12 +309,20 @@ class Work:
 
     def gap_within(self, doubt: float) -> tuple[float, float]:
         """Return the relative gap, and about how much of it an error of E of that size makes."""
+        gap, size, freedom = self._gap()
+        return gap / size, 0.4 * doubt * freedom / size
+
+    def value_within(self, doubt: float) -> float:
+        """Return about what part of the objective an error of E of that size makes, each point its own."""
+        return 0.5 * doubt * sqrt(dot(self.alpha, self.alpha)) / self._gap()[1]
+
+    def _gap(self) -> tuple[float, float, float]:
+        """Return the gap, the size of the objective, and the sum of the bounds of free variables."""
         middle = self.middle if self.separate else self.alpha.size
         gap, objective, freedom = _hot.dual_gap(
             middle, self.signs, self.upper, self.price, self.linear, self.alpha, self.E
         )
-        size = max(abs(objective), 1e-300)
-        return gap / size, 0.4 * doubt * freedom / size
+        return gap, max(abs(objective), 1e-300), freedom
 
     def product(self, points: Array, change: Array, precision: Precision) -> Array:
         """Return what a change of ``s a`` of some points adds to E of all variables."""
@@ -338,14 +348,32 @@ class Work:
     def set_exact(self, E: Array) -> None:
         """Take over E, exact at the present point."""
         self.E[:] = E
-        self.exact = self.alpha.copy(), E
+        self.exact, self.sharp = (self.alpha.copy(), E), None
+
+    def sharpen(self, width: float) -> None:
+        """Compute E anew in double where violation and gap hang on it: no farther from the margin than this.
+
+        Elsewhere variables are on the bound that E asks for, whatever its last digits.
+        """
+        is_near = self.scores()[0] > -width
+        near = np.flatnonzero(is_near)
+        weights = self.weights(self.alpha)
+        some = np.flatnonzero(weights)
+        sums = self.matrix.product(self.points[some], weights[some, None], self.points[near], "float64")
+        for begin in range(0, self.E.size, self.points.size):
+            self.E[begin + near] = self.linear[begin + near] + sums[:, 0]
+        self.sharp = self.alpha.copy(), is_near, width
 
     def error(self, precision: Precision) -> float:
-        """Return about how far E may be from exact, through kernel values of this precision.
+        """Return about how far E may be from exact near the margin, through kernel values of this precision.
 
         What they have added since E was last exact counts, no more.
         """
         moved = self.alpha if self.exact is None else self.alpha - self.exact[0]
+        if self.sharp is not None:
+            last, known, width = self.sharp
+            if not (~known & (self.scores()[0] > -width)).any():  # no others have come near since
+                moved = self.alpha - last
         return self.matrix.error(precision) * sqrt(dot(moved, moved))
 
     def retrace(self, state: State) -> None:

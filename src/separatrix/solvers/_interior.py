@@ -121,8 +121,8 @@ def interior(work: Work, state: State, most: float) -> bool:
 
 def patient(state: State) -> float:
     """Return up to which rank the method takes no longer than many steps of pairs so far; else 0."""
-    steps = float(state.loop.steps)
-    return np.sqrt(steps / _STEPS_PER_SQUARE) if steps * state.alpha.size >= _LEAST_WORK else 0.0
+    work = float(state.loop.steps) * state.width
+    return np.sqrt(work / state.alpha.size / _STEPS_PER_SQUARE) if work >= _LEAST_WORK else 0.0
 
 
 def rank_bound(work: Work) -> float:

@@ -40,6 +40,10 @@ MUCH = 5
 POLISHES = 4
 #: One in so many points is active in each round, as far as their kernel values can be kept.
 _POINTS_PER_ACTIVE = 6
+#: Share of the tolerance, and of the gap, that rounding errors of E may have near the margin, and elsewhere.
+_TRUST, _FAIR = 0.1, 0.25
+#: How often E is computed in double near the margin alone, and what is near, in units of its rounding error.
+_SHARPENINGS, _FAR = 4, 10.0
 #: Most points of that sample.
 _SAMPLE = 5000
 #: Kernel entries of a product between two yields.
@@ -85,7 +89,7 @@ class ActiveSet:
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
         #: About how far steps have led E from what it stands for.
         self.drift = 0.0
-        self.polished = 0
+        self.polished = self.sharpened = 0
         self.values: Array | None = None
         self.state: State | None = None
 
@@ -150,11 +154,21 @@ class ActiveSet:
         return self.work.error("float32") + self.drift
 
     def _refine(self) -> bool:
-        """Compute E in double from now on, if its rounding error is not small beside the tolerance."""
-        if self._doubt() <= 0.25 * self.tol:
+        """Compute E in double if its rounding error is not small beside the tolerance; return if it was not.
+
+        Where the error is no more than what the other points may have: near the margin. Else everywhere, and
+        from then on.
+        """
+        work, doubt = self.work, self._doubt()
+        if doubt <= _TRUST * self.tol:
             return False
+        fair = doubt <= _FAIR * self.tol and work.value_within(doubt) <= _TRUST * self.gap
+        if fair and self.sharpened < _SHARPENINGS:
+            self.sharpened, self.drift = self.sharpened + 1, 0.0
+            work.sharpen(_FAR * doubt)
+            return True
         self.outer = "float64"
-        self.work.recompute(self.outer)
+        work.recompute(self.outer)
         return True
 
     def _stays(self, score: Array, violation: float) -> bool:
@@ -263,7 +277,7 @@ class ActiveSet:
         violators = np.flatnonzero(score > 0)
         if violators.size > count:
             # The worst are often neighbours, of which one cures all: let others take part.
-            kept = max(free, count // 4)
+            kept = free + (count - free) // 4
             others = violators[~np.isin(violators, worst[:kept])]
             worst = np.concatenate([worst[:kept], self.random.permutation(others)[: count - kept]])
         return np.sort(worst)

@@ -211,16 +211,25 @@ def raised(machine: Machine, upper: Array, by: float) -> Machine:
     """
     slack = np.maximum(machine.slack - by, 0.0)
     more = by * float(machine.coef.sum()) - float(np.sum(upper * (machine.slack - slack)))
+    return _dearer(replace(machine, intercept=machine.intercept + by, slack=slack), more)
+
+
+def moved(machine: Machine, upper: Array, by: float) -> Machine:
+    """Return a regression whose targets and intercept lie farther up, and what is proven of that one.
+
+    The sum of two numbers is rounded, by an error δ: ``P(b + δ) ≤ P(b) + |δ| Σ u_i``.
+    """
+    intercept = machine.intercept + by
+    large, small = (by, machine.intercept) if abs(by) >= abs(machine.intercept) else (machine.intercept, by)
+    error, total = abs((intercept - large) - small), float(upper.sum())
+    return _dearer(replace(machine, intercept=intercept), error * total if isfinite(total) else 0.0)
+
+
+def _dearer(machine: Machine, more: float) -> Machine:
+    """Return a machine whose objective is larger by so much, at the same bound."""
     primal, gap = machine.primal + more, machine.gap + more
     size = max(abs(primal), abs(machine.dual))
-    return replace(
-        machine,
-        intercept=machine.intercept + by,
-        slack=slack,
-        primal=primal,
-        gap=gap,
-        relative_gap=gap / size if size > 0 else 0.0,
-    )
+    return replace(machine, primal=primal, gap=gap, relative_gap=gap / size if size > 0 else 0.0)
 
 
 def kkt_violation(problem: DualProblem, alpha: Array, gradient: Array) -> float:

@@ -35,7 +35,7 @@ _TINY = 1000
 _DOUBLE = 512
 #: Largest kernel value in single precision, and the inverse of the least distance.
 _LARGEST = 1e30
-#: Steps per point after which the free variables take a Newton step together.
+#: Steps per point after which the free variables take a Newton step together, if steps look at all points.
 _QUOTA, _LEAST_QUOTA = 5, 5000
 #: Most points of a problem that is solved with all kernel values in double, once such steps have not been
 #: enough; the part of the tolerance it is solved to, and the most steps, in units of that number.
@@ -45,7 +45,7 @@ _CHEAP = 4e6
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
-_TRUST = 0.25
+_TRUST = 0.1
 #: Share of the gap asked for that they may make.
 _TRUST_GAP = 0.1
 
@@ -180,9 +180,11 @@ class SequentialMinimal:
                 values=None if self.matrix.native else self._block(work, precision),
                 classes=shared.of(work) if shared else None,
                 tol=self.tol,
-                max_steps=self.max_steps if self.max_steps >= 0 else _quota(work),
+                max_steps=self.max_steps,
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
+            if self.max_steps < 0:
+                state.loop.most_steps = _pause(work, state)
             state.loop.keep_if_open(work.linear, self.gap, longest)
             return state
 
@@ -223,7 +225,7 @@ class SequentialMinimal:
         if self._takes_whole(work, state):
             return self._with_whole(work, state)
         moved = interior(work, state, patient(state)) or newton(work, state)
-        state.loop.most_steps = state.loop.steps + _quota(work)
+        state.loop.most_steps = state.loop.steps + _pause(work, state)
         ended = self._read(work, state)
         if moved:
             work.read(work.alpha, work.E, work.scores()[1])
@@ -252,7 +254,7 @@ class SequentialMinimal:
         found, state.whole = state.whole.solutions, False
         work.take(found.alpha, found.gradient)
         state.exact_at = state.loop.steps
-        state.loop.most_steps = state.loop.steps + _quota(work)
+        state.loop.most_steps = state.loop.steps + _pause(work, state)
         work.worst_curvature = float(found.worst_curvature[0])
         # What all the steps have added to the rounding of the gradient is in no number that is told.
         work.recompute("float64")
@@ -365,8 +367,13 @@ class SequentialMinimal:
 
 
 def _quota(work: Work) -> int:
-    """Return after how many steps the free variables may take one together."""
+    """Return how many steps a problem of this size takes, if it is no harder than others."""
     return max(_LEAST_QUOTA, _QUOTA * work.points.size)
+
+
+def _pause(work: Work, state: State) -> int:
+    """Return after how many steps the free variables may take one together: more of those that cost less."""
+    return _quota(work) * max(1, state.alpha.size // state.width)
 
 
 def choose_precision(matrix: KernelMatrix) -> Precision:

@@ -252,7 +252,8 @@ class SupportMachines:
         drift = _DRIFT * np.sqrt(found.steps) * p.largest(lengths)
         drift += np.abs(p.sums(p.signs * (found.alpha - p.start))) * self.matrix.largest
         found.doubt = np.maximum(found.doubt, drift)
-        self._machines, machines = None, self.machines
+        self._machines = None
+        machines = self.machines
         doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
         doubtful |= found.doubt > _UNSURE * self.tol
         for k in np.flatnonzero(doubtful & (found.doubt > 0) & (found.violation <= self.tol)).tolist():
