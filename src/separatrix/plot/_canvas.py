@@ -90,6 +90,8 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
                        bbox_transform=ax.transAxes + gap,
                        borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
     if figure.get_label() != _OWN:
+        if figure.get_layout_engine() is None and not _is_free(ax, legend):
+            _inside_legend(ax, handles)
         return
     # A figure of ours grows with its legend, so that long names take nothing from the picture.
     width, height = figure.get_size_inches()
@@ -97,6 +99,30 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
     figure._first_width = first
     needed = legend.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
     figure.set_size_inches(max(width, first + needed - _LEGEND_INCHES), height)
+
+
+def _is_free(ax: "Axes", legend: Any) -> bool:
+    """Tell whether a legend beside Axes lies on the paper and on no other Axes, where nothing makes room."""
+    figure: Any = ax.get_figure(root=True)
+    place, own = legend.get_window_extent(), ax.get_window_extent()
+    others = [other.get_window_extent() for other in figure.axes]
+    return place.x1 <= figure.bbox.x1 and not any(
+        place.overlaps(other) for other in others if not own.overlaps(other)
+    )
+
+
+def _inside_legend(ax: "Axes", handles: list[Any]) -> None:
+    """Put a small legend where it hides least of the data; the first entries, if there is no room for all."""
+    paper = "#F4F4F4" if ink(ax) == INK else "#333333"
+    names = [shortened(str(handle.get_label()), 36) for handle in handles]
+    for count in range(len(handles), 0, -1):
+        left = len(handles) - count
+        legend = ax.legend(handles=handles[:count], labels=names[:count], loc="best", fontsize="xx-small",
+                           labelspacing=0.25, handlelength=1.6, borderaxespad=0.3, frameon=True,
+                           facecolor=paper, labelcolor=ink(ax), edgecolor="none", framealpha=0.85,
+                           title=f"and {left} more" if left else None, title_fontsize="xx-small")
+        if legend.get_window_extent().height <= 0.9 * ax.get_window_extent().height:
+            return
 
 
 def shortened(name: str, most: int = 80) -> str:
