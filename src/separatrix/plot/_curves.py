@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend, shortened
+from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend, short_names
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
 
@@ -89,12 +89,12 @@ class _Curves(Display):
 
     def _draw(self, ax: "Axes | None", measure: str, labels: tuple[str, str], steps: str) -> list[Any]:
         ax = self._axes(ax, 7.0, 4.2, square=True)
-        handles = []
+        handles, names = [], short_names([curve.name for curve in self.curves], 40)
         for index, curve in enumerate(self.curves):
             x, y = _thinned(curve.x, curve.y)
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
             (line,) = ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.8, drawstyle=steps,
-                              label=f"{shortened(curve.name, 40)}: {measure} {curve.summary:.4f}")
+                              label=f"{names[index]}: {measure} {curve.summary:.4f}")
             handles.append(line)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
