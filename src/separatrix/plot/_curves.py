@@ -23,8 +23,10 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
 
     Of several classes the probabilities count, where there are any. A score of softmax or of Gaussian models
     means something beside those of the other classes only; alone it may order samples the wrong way round.
+    So may that of a joint machine without probabilities: there the lead over the best other class counts.
     """
-    name = type(final_step(model)).__name__
+    final = final_step(model)
+    name = type(final).__name__
     scored, probable = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not (scored or probable):
         raise ValueError(f"{name} has neither decision_function nor predict_proba, so it orders no samples; "
@@ -38,7 +40,16 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
     if scores.shape[1] not in (1, len(classes)):
         raise ValueError(f"{name} gives {scores.shape[1]} scores for {len(classes)} classes; curves need one "
                          "per class (decision_function_shape='ovr')")
+    if scores.shape[1] > 1 and not by_probability and getattr(final, "multiclass_", None) == "joint":
+        scores = _leads(scores)
     return classes, scores
+
+
+def _leads(scores: Array) -> Array:
+    """Return by how much each score exceeds the best of the others."""
+    second, first = np.sort(scores, axis=1)[:, -2:].T
+    ahead = np.arange(scores.shape[1]) == np.argmax(scores, axis=1)[:, None]
+    return scores - np.where(ahead, second[:, None], first[:, None])
 
 
 def _one_vs_rest(model: Any, X: Any, y: Any, pos_label: Any) -> list[tuple[str, Array, Array]]:
