@@ -49,7 +49,8 @@ def _leads(scores: Array) -> Array:
     """Return by how much each score exceeds the best of the others."""
     second, first = np.sort(scores, axis=1)[:, -2:].T
     ahead = np.arange(scores.shape[1]) == np.argmax(scores, axis=1)[:, None]
-    return scores - np.where(ahead, second[:, None], first[:, None])
+    leads: Array = scores - np.where(ahead, second[:, None], first[:, None])
+    return leads
 
 
 def _one_vs_rest(model: Any, X: Any, y: Any, pos_label: Any) -> list[tuple[str, Array, Array]]:
