@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import separatrix as sx
 from separatrix import kernels, persistence
 from separatrix.persistence import ModelFileError, _container, atomic_write
-from separatrix.persistence._values import decode, encode
+from separatrix.persistence._values import Store, decode, encode
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_pipeline_and_names(three_classes, path):
 def test_every_kind_of_value(value):
     tensors = {}
     described = json.dumps(encode(value, "key", tensors), allow_nan=False)
-    assert_same(value, decode(json.loads(described), tensors))
+    assert_same(value, decode(json.loads(described), Store(tensors)))
 
 
 @pytest.mark.parametrize("keep", ["last", "average"])

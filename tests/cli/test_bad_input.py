@@ -1,5 +1,6 @@
 """Bad input on the command line: one message, exit code 2, and every file as it was."""
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -194,6 +195,33 @@ def test_a_model_is_no_data(refused, banknote, tmp_path, run):
     shutil.copy(tmp_path / "m.sx", tmp_path / "renamed")
     for name in ("m.sx", "renamed"):
         assert "a model file, not data" in refused("fit", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("t.xlsx", b"PK\x03\x04[Content_Types].xml", "a spreadsheet"),
+        ("t.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook"),
+        ("t.pkl", pickle.dumps([1, 2]), "a pickle"),
+        ("t.h5", b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        ("t.db", b"SQLite format 3\0", "a database"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "text in UTF-16"),
+        ("t.csv", b"\n <!DOCTYPE html>\n<html>", "a web page"),
+        ("t.csv", b"\x89PNG\r\n\x1a\n", "a picture"),
+        ("t.arff", b"@RELATION iris\n", "an ARFF file"),
+    ],
+)
+def test_files_that_people_take_for_tables(refused, tmp_path, name, content, what):
+    (tmp_path / name).write_bytes(content)
+    assert f"{name}: {what}, which is not read here; " in refused("fit", tmp_path / name)
+
+
+def test_no_name_is_proposed_for_a_file_of_other_columns(refused, banknote, tmp_path, run):
+    run("fit", banknote, "--save", tmp_path / "m.sx", "--quiet")
+    (tmp_path / "other.csv").write_text("race,age\nx,1\ny,2\n")
+    message = refused("predict", tmp_path / "m.sx", tmp_path / "other.csv")
+    assert "no feature columns 'variance', 'skewness'" in message
+    assert "did you mean" not in message
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -1,10 +1,12 @@
 """evaluate, compare, tune, plot and bench; predict in every format; on the real files in tests/data."""
 
+import contextlib
 import csv
 import gzip
 import io
 import json
 import shutil
+import signal
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -289,6 +291,23 @@ def test_ctrl_c_ends_the_comparison(run, iris, monkeypatch):
     monkeypatch.setattr(sx.LogisticRegression, "fit", interrupted)
     outcome = run("compare", iris, "--model", "logistic", "--model", "lda")
     assert outcome == (130, "", "separatrix: error: interrupted before there was a result\n")
+
+
+def test_ctrl_c_counts_even_where_a_fit_is_done(run, iris, monkeypatch):
+    """Ctrl-C in the last step of a fit, or after it: the fit is done, but the command is not to go on."""
+    fit, calls = sx.LogisticRegression.fit, []
+
+    def interrupted(self, X, y):
+        calls.append(1)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(sx.LogisticRegression, "fit", interrupted)
+    outcome = run("compare", iris, "--model", "logistic", "--model", "lda")
+    assert outcome == (130, "", "separatrix: error: interrupted before there was a result\n")
+    assert len(calls) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_too_few_rows_for_the_folds(refused, tmp_path):

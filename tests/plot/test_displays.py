@@ -370,6 +370,16 @@ def test_confusion_of_strange_classes():
         plot.confusion(model, THREE, NAMES, normalize="rows")
 
 
+def test_curves_of_joint_machines_go_by_the_lead_over_the_best_other_class():
+    model = LinearSVC(multi_class="crammer_singer").fit(IRIS.data, NAMES)
+    scores = model.decision_function(IRIS.data)
+    curves = plot.RocCurveDisplay.from_estimator(model, IRIS.data, NAMES).curves
+    for k, curve in enumerate(curves):
+        lead = [row[k] - max(np.delete(row, k)) for row in scores]
+        assert curve.summary == pytest.approx(roc_auc_score(curve.name == NAMES, lead))
+        assert curve.summary > 0.99  # by the score alone the class in the middle is at chance
+
+
 def test_curves_agree_with_scikit_learn():
     model = LogisticRegression().fit(TWO, NAMES[50:])
     f = model.decision_function(TWO)

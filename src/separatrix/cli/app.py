@@ -111,10 +111,10 @@ def fit(
 
     \b
     Examples:
-      separatrix fit banknote.csv --target class
+      separatrix fit banknote.csv --target class --save model.sx
       separatrix fit adult.csv --target income --missing drop --model ridge --save income.sx
-      separatrix fit banknote.csv --target class --model kernel-perceptron --set gamma=0.5 \\
-          --max-time 60 --save model.sx --plot boundary.png
+      separatrix fit banknote.csv --target class --model svc --set gamma=0.5 \\
+          --max-time 60 --save svc.sx --plot boundary.png
     """
     with user_errors("interrupted before there was a model"):
         from separatrix.cli.fit import FitRequest, run
@@ -201,7 +201,7 @@ def evaluate(
     \b
     Examples:
       separatrix evaluate model.sx test.csv
-      separatrix evaluate model.sx test.csv --target income --missing drop --plot roc.png
+      separatrix evaluate income.sx people.csv --target income --missing drop --plot roc.png
     """
     with user_errors("interrupted"):
         from separatrix.cli.evaluate import EvaluateRequest, run
@@ -309,7 +309,7 @@ def tune(
     \b
     Examples:
       separatrix tune banknote.csv --target class
-      separatrix tune banknote.csv --model kernel-perceptron --grid gamma=0.01..10 --plot gamma.png
+      separatrix tune banknote.csv --model svc --grid gamma=0.01..10 --plot gamma.png
       separatrix tune adult.csv --missing drop --model sgd --random 20 --save best.sx
     """
     with user_errors("interrupted before there was a result"):

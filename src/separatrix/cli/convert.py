@@ -38,8 +38,8 @@ def convert(
 
     \b
     Examples:
-      separatrix convert model.sx heart.model
-      separatrix convert heart.model model.sx --features 13
+      separatrix convert heart_scale.model heart.sx --features 13
+      separatrix convert heart.sx heart.model
       separatrix convert model.sx model.onnx
     """
     with user_errors("interrupted"):

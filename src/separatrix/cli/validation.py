@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -96,6 +98,29 @@ class Prepared:
         return self._cache[key]
 
 
+class _CtrlC:
+    """While it is entered, Ctrl-C means the command: fits that end with what they have do not hide it."""
+
+    pressed = False
+    previous: Any = None
+
+    def __enter__(self) -> _CtrlC:
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self.previous = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def _on_signal(self, number: int, frame: Any) -> None:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+    def __exit__(self, *error: object) -> None:
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+        if self.pressed:
+            raise KeyboardInterrupt
+
+
 def cross_validate(prepared: Prepared, preparation: Preparation, estimator: Any) -> Outcome:
     """Fit a model on every fold and judge it on the rest; an error ends it with a reason, not the command."""
     from sklearn.base import clone
@@ -106,6 +131,7 @@ def cross_validate(prepared: Prepared, preparation: Preparation, estimator: Any)
         model = clone(estimator)
         try:
             with (
+                _CtrlC() as keys,
                 warnings.catch_warnings(record=True) as caught,
                 contextlib.redirect_stdout(sys.stderr),
                 nameless(),
@@ -115,8 +141,9 @@ def cross_validate(prepared: Prepared, preparation: Preparation, estimator: Any)
                 begin = time.perf_counter()
                 fit_steps([], model, X, y[train], None)
                 seconds = time.perf_counter() - begin
-                if getattr(getattr(model, "certificate_", None), "status", "") == "interrupted":
-                    raise KeyboardInterrupt  # Ctrl-C means the command, not the one fit that it met
+                status = getattr(getattr(model, "certificate_", None), "status", "")
+                if keys.pressed or status == "interrupted":
+                    raise KeyboardInterrupt
                 predicted = model.predict(X_test)
                 probabilities = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
         except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -29,7 +29,7 @@ from separatrix.persistence._container import (
     write_container,
 )
 from separatrix.persistence._transformer import build_transformer, describe_transformer
-from separatrix.persistence._values import decode, encode
+from separatrix.persistence._values import Store, decode, encode
 
 __all__ = [
     "ModelFileError", "atomic_write", "check_text_output", "check_writable", "describe", "load", "save",
@@ -173,7 +173,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     name = os.fspath(path)
     description, tensors = read_container(name)
     try:
-        return _build_model(description["model"], tensors)
+        return _build_model(description["model"], Store(tensors))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, ModelFileError) else f"unexpected content ({error})"
         raise ModelFileError(
@@ -266,7 +266,7 @@ def _describe_values(values: dict[str, Any], role: str, key: str, tensors: Tenso
     return described
 
 
-def _build_model(node: dict[str, Any], tensors: Tensors) -> Any:
+def _build_model(node: dict[str, Any], tensors: Store) -> Any:
     if node["class"] == "Pipeline":
         steps = [(str(step), _build_model(part, tensors)) for step, part in node["steps"]]
         return import_light("sklearn.pipeline").Pipeline(steps)

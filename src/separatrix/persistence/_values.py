@@ -19,8 +19,26 @@ _TENSOR_TYPES = frozenset(
     {"float64", "float32", "float16", "int64", "int32", "int16", "int8"}
     | {"uint64", "uint32", "uint16", "uint8", "bool"}
 )
-# NumPy pads every string of an array to the longest, so a short file could ask for a huge array.
+# NumPy pads every string of an array to the longest, so a short file could ask for a huge array, or for many.
 _LARGEST_STRING_ARRAY = 256 << 20
+
+
+class Store(dict[str, NDArray[Any]]):
+    """The arrays of a file, each to be used once: what a file asks for stays in proportion to its size."""
+
+    string_room = _LARGEST_STRING_ARRAY  # bytes that all arrays of texts may still take
+
+    def take(self, key: str) -> NDArray[Any]:
+        """Return an array, and forget it."""
+        if key not in self:
+            raise ModelFileError(f"it names the array {key!r} twice, or holds none of that name")
+        return self.pop(key)
+
+    def take_string_room(self, width: int, size: int) -> None:
+        """Refuse more texts than a model has."""
+        self.string_room -= 4 * max(width, 1) * max(size, 1)
+        if self.string_room < 0:
+            raise ModelFileError(f"it asks for {size:,} texts of {width:,} characters each, too large")
 
 
 def encode(value: Any, key: str, tensors: Tensors) -> Any:
@@ -87,7 +105,9 @@ def _columns(rows: list[Any]) -> dict[str, Any] | None:
         if kind is int and not all(-(2**63) <= value < 2**63 for value in values):
             return None
         columns[name] = None if kind is type(None) else np.array(values, dtype=_COLUMN_TYPES[kind])
-    return columns if any(column is not None for column in columns.values()) else None
+    # Rows are larger than what they are made of: single bytes could make hundreds of times their own size.
+    wide = any(column is not None and column.itemsize == 8 for column in columns.values())
+    return columns if wide else None
 
 
 def _encode_dict(value: dict[Any, Any], key: str, tensors: Tensors) -> dict[str, Any]:
@@ -136,7 +156,7 @@ def _why_not(value: Any) -> str:
     return f"is a {type(value).__qualname__}, which model files cannot keep; use numbers, text or arrays"
 
 
-def decode(node: Any, tensors: Tensors) -> Any:
+def decode(node: Any, tensors: Store) -> Any:
     """Return the value that `encode` described."""
     if isinstance(node, list):
         return [decode(item, tensors) for item in node]
@@ -148,29 +168,32 @@ def decode(node: Any, tensors: Tensors) -> Any:
     return _DECODERS[kind](content, tensors)
 
 
-def _decode_table(content: dict[str, Any], tensors: Tensors) -> list[dict[str, Any]]:
+def _decode_table(content: dict[str, Any], tensors: Store) -> list[dict[str, Any]]:
     columns = decode(content, tensors)
-    count = next(len(column) for column in columns.values() if column is not None)
+    arrays = [column for column in columns.values() if column is not None]
+    if not any(column.itemsize == 8 for column in arrays) or any(column.ndim != 1 for column in arrays):
+        raise ModelFileError("it holds a table whose columns are no rows of numbers")
+    count = len(arrays[0])
     values = [[None] * count if column is None else column.tolist() for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _decode_strings(content: dict[str, Any], tensors: Tensors) -> NDArray[Any]:
+def _decode_strings(content: dict[str, Any], tensors: Store) -> NDArray[Any]:
     values, width = [str(value) for value in content["values"]], int(content["width"])
-    _check_string_array(max(width, 1), len(values))
+    tensors.take_string_room(width, len(values))
     if any(len(value) > width for value in values):
         raise ModelFileError("it holds a text longer than declared")
     return np.array(values, dtype=f"<U{width}").reshape(content["shape"])
 
 
-def _decode_objects(content: dict[str, Any], tensors: Tensors) -> NDArray[Any]:
+def _decode_objects(content: dict[str, Any], tensors: Store) -> NDArray[Any]:
     values = decode(content["values"], tensors)
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array.reshape(content["shape"])
 
 
-def _decode_csr(content: dict[str, Any], tensors: Tensors) -> Any:
+def _decode_csr(content: dict[str, Any], tensors: Store) -> Any:
     from scipy import sparse
 
     parts = tuple(decode(content[part], tensors) for part in _CSR_PARTS)
@@ -184,19 +207,19 @@ def _decode_csr(content: dict[str, Any], tensors: Tensors) -> Any:
     return matrix
 
 
-def _decode_certificate(content: Any, tensors: Tensors) -> Any:
+def _decode_certificate(content: Any, tensors: Store) -> Any:
     from separatrix.certificate import Certificate
 
     return Certificate.from_dict(decode(content, tensors))
 
 
-def _decode_separation(content: Any, tensors: Tensors) -> Any:
+def _decode_separation(content: Any, tensors: Store) -> Any:
     from separatrix.certificate import Separation
 
     return Separation(**decode(content, tensors))
 
 
-def _decode_kernel(content: list[Any], tensors: Tensors) -> Any:
+def _decode_kernel(content: list[Any], tensors: Store) -> Any:
     name, parameters = content
     if name not in _kernel_classes():
         raise ModelFileError(f"it uses the unknown kernel {name!r}")
@@ -215,14 +238,14 @@ def _kernel_classes() -> dict[str, Any]:
     }
 
 
-def _decode_scalar(content: list[Any], tensors: Tensors) -> Any:
+def _decode_scalar(content: list[Any], tensors: Store) -> Any:
     name, value = content
     if name not in _TENSOR_TYPES:
         raise ModelFileError(f"it holds a number of unknown type {name!r}")
     return np.dtype(name).type(decode(value, tensors))
 
 
-def _decode_dtype(name: str, tensors: Tensors) -> np.dtype[Any]:
+def _decode_dtype(name: str, tensors: Store) -> np.dtype[Any]:
     if name not in _TENSOR_TYPES | {"object"}:
         raise ModelFileError(f"it names the unknown type {name!r}")
     return np.dtype(name)
@@ -237,8 +260,8 @@ _DECODERS: dict[str, Any] = {
     "scalar": _decode_scalar,
     "dtype": _decode_dtype,
     "type": lambda name, tensors: _decode_dtype(name, tensors).type,
-    "tensor": lambda key, tensors: tensors[key],
-    "transposed": lambda key, tensors: tensors[key].T,
+    "tensor": lambda key, tensors: tensors.take(key),
+    "transposed": lambda key, tensors: tensors.take(key).T,
     "strings": _decode_strings,
     "objects": _decode_objects,
     "csr": _decode_csr,

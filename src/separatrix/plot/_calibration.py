@@ -14,7 +14,7 @@ from separatrix.plot._canvas import (
     ink,
     new_figure,
     outside_legend,
-    shortened,
+    short_names,
 )
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
@@ -136,13 +136,14 @@ class CalibrationDisplay(Display):
         else:
             ax = self._axes(ax, 0.0, 0.0)
         handles = ax.plot([0, 1], [0, 1], color=ink(ax), linewidth=0.8, linestyle=":", label="perfect")
+        names = short_names([one.name for one in self.classes], 40)
         for index, one in enumerate(self.classes):
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
             ax.errorbar(one.probability, one.share, yerr=one.intervals(), fmt="none", ecolor=colour,
                         elinewidth=1.0, capsize=2.5, alpha=0.7)
             handles += ax.plot(one.probability, one.share, color=colour, linestyle=dash, linewidth=1.6,
                                marker=MARKERS[index % len(MARKERS)], markersize=5,
-                               label=f"{shortened(one.name, 40)}: mean error {one.error:.3f}")
+                               label=f"{names[index]}: mean error {one.error:.3f}")
             if self.lower_ is not None:
                 self.lower_.hist(one.probabilities, bins=40, range=(0.0, 1.0), histtype="step", color=colour,
                                  linestyle=dash, linewidth=1.4)

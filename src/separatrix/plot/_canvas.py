@@ -82,7 +82,7 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
     from matplotlib.transforms import ScaledTranslation
 
     columns = 1 + (len(handles) - 1) // 18
-    names = [shortened(str(handle.get_label())) for handle in handles]
+    names = short_names([handle.get_label() for handle in handles], 80)
     figure: Any = ax.get_figure(root=True)
     panel = legend_panel(figure) if regions else {"frameon": False}
     gap = ScaledTranslation(_AXIS_INCHES if second_axis else 0.0, 0.0, figure.dpi_scale_trans)
@@ -90,6 +90,8 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
                        bbox_transform=ax.transAxes + gap,
                        borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
     if figure.get_label() != _OWN:
+        if figure.get_layout_engine() is None and not _is_free(ax, legend):
+            _inside_legend(ax, handles)
         return
     # A figure of ours grows with its legend, so that long names take nothing from the picture.
     width, height = figure.get_size_inches()
@@ -99,7 +101,31 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
     figure.set_size_inches(max(width, first + needed - _LEGEND_INCHES), height)
 
 
-def shortened(name: str, most: int = 80) -> str:
+def _is_free(ax: "Axes", legend: Any) -> bool:
+    """Tell whether a legend beside Axes lies on the paper and on no other Axes, where nothing makes room."""
+    figure: Any = ax.get_figure(root=True)
+    place, own = legend.get_window_extent(), ax.get_window_extent()
+    others = [other.get_window_extent() for other in figure.axes]
+    return place.x1 <= figure.bbox.x1 and not any(
+        place.overlaps(other) for other in others if not own.overlaps(other)
+    )
+
+
+def _inside_legend(ax: "Axes", handles: list[Any]) -> None:
+    """Put a small legend where it hides least of the data; the first entries, if there is no room for all."""
+    paper = "#F4F4F4" if ink(ax) == INK else "#333333"
+    names = short_names([handle.get_label() for handle in handles], 36)
+    for count in range(len(handles), 0, -1):
+        left = len(handles) - count
+        legend = ax.legend(handles=handles[:count], labels=names[:count], loc="best", fontsize="xx-small",
+                           labelspacing=0.25, handlelength=1.6, borderaxespad=0.3, frameon=True,
+                           facecolor=paper, labelcolor=ink(ax), edgecolor="none", framealpha=0.85,
+                           title=f"and {left} more" if left else None, title_fontsize="xx-small")
+        if legend.get_window_extent().height <= 0.9 * ax.get_window_extent().height:
+            return
+
+
+def shortened(name: str, most: int) -> str:
     """Cut a name that nobody would read as a whole, in its middle: often names differ at their ends only.
 
     >>> shortened("a rather long name, number 7", 18)
@@ -109,17 +135,27 @@ def shortened(name: str, most: int = 80) -> str:
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"
 
 
-def class_names(labels: Any) -> tuple[list[str], float]:
-    """Return names of classes beside a matrix, and the inches that those beyond a few letters take.
+def short_names(labels: Any, most: int) -> list[str]:
+    """Cut long names, but not where they differ.
 
-    >>> class_names([f"photographs of wild {kind} in their habitat" for kind in ("bees", "ants")])[0]
+    >>> short_names([f"photographs of wild {kind} in their habitat" for kind in ("bees", "ants")], 28)
     ['…bees…', '…ants…']
     """
     whole = [str(label) for label in labels]
-    names = [shortened(name, 28) for name in whole]
-    if len(set(names)) < len(set(whole)):  # what differs was cut out: cut what all have in common
-        start, end = _shared(whole), _shared([name[::-1] for name in whole])
-        names = [shortened(f"…{name[start : max(start, len(name) - end)]}…", 28) for name in whole]
+    names = [shortened(name, most) for name in whole]
+    for cut in set(names):
+        alike = sorted({name for name, short in zip(whole, names, strict=True) if short == cut})
+        if len(alike) > 1:  # what differs was cut out: cut what all of these have in common
+            start, end = _shared(alike), _shared([name[::-1] for name in alike])
+            for place, name in enumerate(whole):
+                if name in alike:
+                    names[place] = shortened(f"…{name[start : max(start, len(name) - end)]}…", most)
+    return names
+
+
+def class_names(labels: Any) -> tuple[list[str], float]:
+    """Return names of classes beside a matrix, and the inches that those beyond a few letters take."""
+    names = short_names(labels, 28)
     return names, _LETTER_INCHES * max(0, max(len(name) for name in names) - 6)
 
 

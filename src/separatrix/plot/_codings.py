@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.plot._boundary import DISPUTED
-from separatrix.plot._canvas import final_step, label_axes, legend_panel, new_figure, shortened
+from separatrix.plot._canvas import final_step, label_axes, legend_panel, new_figure, short_names
 from separatrix.plot._display import Display
 from separatrix.plot._field import Field, disputed, draw_edges, draw_regions, hatch, survey
 from separatrix.plot._plane import Plane, find_plane, read_samples
@@ -143,7 +143,7 @@ class CodingsDisplay(Display):
             both[0].set_label(said)
             legend[said] = both[0]
         where: Any = "outside lower center" if ax is None else "lower center"
-        names = [shortened(name, 40) for name in legend]
+        names = short_names(legend, 40)
         columns = _columns(names, float(self.figure_.get_size_inches()[0]))
         self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, ncols=columns,
                             fontsize="small", **legend_panel(self.figure_))

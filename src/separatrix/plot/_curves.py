@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend, shortened
+from separatrix.plot._canvas import DASHES, PALETTE, final_step, ink, outside_legend, short_names
 from separatrix.plot._display import Display
 from separatrix.plot._points import check_labels
 
@@ -23,8 +23,10 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
 
     Of several classes the probabilities count, where there are any. A score of softmax or of Gaussian models
     means something beside those of the other classes only; alone it may order samples the wrong way round.
+    So may that of a joint machine without probabilities: there the lead over the best other class counts.
     """
-    name = type(final_step(model)).__name__
+    final = final_step(model)
+    name = type(final).__name__
     scored, probable = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not (scored or probable):
         raise ValueError(f"{name} has neither decision_function nor predict_proba, so it orders no samples; "
@@ -38,7 +40,17 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
     if scores.shape[1] not in (1, len(classes)):
         raise ValueError(f"{name} gives {scores.shape[1]} scores for {len(classes)} classes; curves need one "
                          "per class (decision_function_shape='ovr')")
+    if scores.shape[1] > 1 and not by_probability and getattr(final, "multiclass_", None) == "joint":
+        scores = _leads(scores)
     return classes, scores
+
+
+def _leads(scores: Array) -> Array:
+    """Return by how much each score exceeds the best of the others."""
+    second, first = np.sort(scores, axis=1)[:, -2:].T
+    ahead = np.arange(scores.shape[1]) == np.argmax(scores, axis=1)[:, None]
+    leads: Array = scores - np.where(ahead, second[:, None], first[:, None])
+    return leads
 
 
 def _one_vs_rest(model: Any, X: Any, y: Any, pos_label: Any) -> list[tuple[str, Array, Array]]:
@@ -89,12 +101,12 @@ class _Curves(Display):
 
     def _draw(self, ax: "Axes | None", measure: str, labels: tuple[str, str], steps: str) -> list[Any]:
         ax = self._axes(ax, 7.0, 4.2, square=True)
-        handles = []
+        handles, names = [], short_names([curve.name for curve in self.curves], 40)
         for index, curve in enumerate(self.curves):
             x, y = _thinned(curve.x, curve.y)
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
             (line,) = ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.8, drawstyle=steps,
-                              label=f"{shortened(curve.name, 40)}: {measure} {curve.summary:.4f}")
+                              label=f"{names[index]}: {measure} {curve.summary:.4f}")
             handles.append(line)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)

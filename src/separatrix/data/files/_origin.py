@@ -17,6 +17,22 @@ from typing import IO, Any
 # Bytes at the beginning that tell what a file is, whatever its name.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+# What people take for a table, by its first bytes: what it is, and what to do.
+_AS_TEXT = "save the table as CSV or Parquet"
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook", _AS_TEXT),
+    b"\x89HDF": ("an HDF5 file", _AS_TEXT),
+    b"SQLite format 3": ("a database", "export the table as CSV"),
+    **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), ("a pickle", _AS_TEXT + " or NPZ")),
+    b"\x89PNG": ("a picture", "give a table"),
+    b"\xff\xd8\xff": ("a picture", "give a table"),
+    b"%PDF": ("a PDF document", "give a table"),
+    b"\xff\xfe": ("text in UTF-16", "save it as UTF-8"),
+    b"\xfe\xff": ("text in UTF-16", "save it as UTF-8"),
+    b"<!doctype html": ("a web page", "download the data themselves"),
+    b"<html": ("a web page", "download the data themselves"),
+    b"@relation": ("an ARFF file", "save it as CSV"),
+}
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv",
     ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight",
@@ -95,6 +111,7 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> Origin:  
 def _format_of(name: str, origin: Origin) -> str:
     with origin.open() as file:
         head = file.read(_HEAD_BYTES)
+    _refuse_foreign(name, head)
     for magic, found in _MAGIC.items():
         if head.startswith(magic):
             return found
@@ -120,6 +137,16 @@ def _format_of(name: str, origin: Origin) -> str:
     if any(b":" in line for line in whole) and all(_SVMLIGHT_LINE.fullmatch(line.strip()) for line in whole):
         return "svmlight"
     return "csv"
+
+
+def _refuse_foreign(name: str, head: bytes) -> None:
+    """Refuse files that hold no table in a format known here."""
+    begin = head[:64].lstrip().lower()
+    for magic, (what, remedy) in _FOREIGN.items():
+        if begin.startswith(magic.lower()):
+            raise DataFileError(f"{name}: {what}, which is not read here; {remedy}")
+    if name.casefold().endswith((".xlsx", ".xls", ".ods")) and head.startswith(b"PK"):
+        raise DataFileError(f"{name}: a spreadsheet, which is not read here; {_AS_TEXT}")
 
 
 @functools.cache

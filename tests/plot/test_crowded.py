@@ -1,0 +1,62 @@
+"""Pictures in figures that make no room for them, and names that differ only where they would be cut."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import separatrix as sx
+from separatrix import plot
+
+rng = np.random.default_rng(0)
+Y = np.repeat(np.arange(12), 20)
+X = rng.normal(size=(240, 2)) + 4 * np.stack([Y % 4, Y // 4], axis=1)
+LONG = np.array([f"photographs of wild animals, kind number {label}, seen at night" for label in Y])
+MODEL = sx.LogisticRegression().fit(X, LONG)
+PAIR = sx.LinearSVC().fit(X[:40], Y[:40])
+KINDS = {
+    "boundary": lambda ax: plot.boundary(MODEL, X, LONG, ax=ax, resolution=30),
+    "margin": lambda ax: plot.margin(PAIR, X[:40], Y[:40], ax=ax, resolution=30),
+    "convergence": lambda ax: plot.convergence(MODEL, ax=ax),
+    "roc": lambda ax: plot.roc(MODEL, X, LONG, ax=ax),
+    "precision-recall": lambda ax: plot.precision_recall(MODEL, X, LONG, ax=ax),
+    "calibration": lambda ax: plot.calibration(MODEL, X, LONG, ax=ax),
+    "losses": lambda ax: plot.losses(ax=ax),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_legends_stay_within_the_axes_they_belong_to(kind, shape):
+    figure, axes = plt.subplots(*shape)
+    try:
+        ax = np.ravel(axes)[0]
+        KINDS[kind](ax)
+        figure.canvas.draw()
+        legend, own = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert legend.x0 >= own.x0
+        assert legend.x1 <= own.x1
+        assert legend.y0 >= own.y0
+        assert legend.y1 <= own.y1
+    finally:
+        plt.close(figure)
+
+
+def test_where_there_is_room_the_legend_stays_beside():
+    figure = plt.figure(figsize=(10, 4))
+    try:
+        ax = figure.add_axes((0.1, 0.1, 0.4, 0.8))
+        plot.roc(PAIR, X[:40], Y[:40], ax=ax)
+        assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+    finally:
+        plt.close(figure)
+
+
+@pytest.mark.parametrize("kind", ["roc", "precision-recall", "calibration", "codings"])
+def test_no_two_classes_have_the_same_name_in_a_legend(kind):
+    if kind == "codings":
+        figure = plot.codings(sx.Perceptron(), X, LONG, resolution=20)[0].figure
+        (legend,) = figure.legends
+    else:
+        legend = KINDS[kind](None).get_legend()
+    names = [text.get_text().split(":")[0] for text in legend.get_texts()]
+    assert len(set(names)) == len(names) >= 12
