@@ -394,8 +394,10 @@ def test_bad_searches(refused, iris, words, part):
 def test_plots(run, iris, iris_model, tmp_path, kind):
     picture = tmp_path / "p.png"
     words = [] if kind == "convergence" else [iris]
-    outcome = run("plot", iris_model, *words, "--kind", kind, "--output", picture)
-    assert outcome == (0, "", "")
+    asked = ("plot", iris_model, *words, "--kind", kind, "--output", picture)
+    assert run(*asked) == (0, f"{kind} of {iris_model} drawn in {picture}\n", "")
+    told = json.loads(run(*asked, "--json").out)
+    assert told == {"model": str(iris_model), "kind": kind, "picture": str(picture)}
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -1,5 +1,6 @@
 """ONNX files against onnxruntime, for every model and kernel that ONNX can express."""
 
+import json
 import sys
 
 import numpy as np
@@ -302,12 +303,14 @@ def test_without_the_extra(heart, tmp_path, monkeypatch):
         export_onnx(sx.LogisticRegression().fit(*heart), tmp_path / "m.onnx")
 
 
-def test_convert(heart, tmp_path):
+def test_convert(heart, tmp_path, capsys):
     from separatrix.cli import main
 
     X, y = heart
     sx.save(sx.SVC().fit(X, y), tmp_path / "m.sx")
-    assert main(["convert", str(tmp_path / "m.sx"), str(tmp_path / "m.onnx")]) == 0
+    read, written = str(tmp_path / "m.sx"), str(tmp_path / "m.onnx")
+    assert main(["convert", read, written, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"model": "SVC", "read": read, "written": written}
     np.testing.assert_array_equal(
         outputs(tmp_path / "m.onnx", X)["label"], sx.load(tmp_path / "m.sx").predict(X)
     )

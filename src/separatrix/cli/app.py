@@ -361,6 +361,7 @@ def plot(
     quote: o.Quote = '"',
     no_header: o.NoHeader = False,
     index_base: o.IndexBase = None,
+    json: o.AsJson = False,
 ) -> None:
     """Draw a saved model: boundary, margin, convergence, confusion matrix, curves.
 
@@ -378,7 +379,7 @@ def plot(
         chosen = None
         if data is not None:
             chosen = _data(data, target, None, None, missing, format, delimiter, quote, no_header, index_base)
-        run(PlotRequest(model, chosen, output, kind))
+        run(PlotRequest(model, chosen, output, kind), as_json=json)
 
 
 register_trace(app, epilog=CODES)

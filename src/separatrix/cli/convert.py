@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from separatrix.cli.screen import CommandError, user_errors
+from separatrix.cli.options import AsJson
+from separatrix.cli.screen import CommandError, print_json, user_errors
 
 _WRITABLE = ".sx, .onnx or, for LIBSVM and LIBLINEAR, .model"
 
@@ -30,6 +31,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    json: AsJson = False,
 ) -> None:
     """Convert a model between .sx, LIBSVM's and LIBLINEAR's files, and to ONNX.
 
@@ -43,10 +45,10 @@ def convert(
       separatrix convert model.sx model.onnx
     """
     with user_errors("interrupted"):
-        run(source, target, features)
+        run(source, target, features, as_json=json)
 
 
-def run(source: Path, target: Path, features: int | None) -> None:
+def run(source: Path, target: Path, features: int | None, *, as_json: bool) -> None:
     """Read one file and write the other."""
     from separatrix.cli.outputs import check_output
     from separatrix.persistence import interchange as other
@@ -67,7 +69,11 @@ def run(source: Path, target: Path, features: int | None) -> None:
         other.export_libsvm(model, target)
     else:
         other.export_liblinear(model, target)
-    print(f"{type(_last(model)).__name__} from {source} written to {target}")
+    name = type(_last(model)).__name__
+    if as_json:
+        print_json({"model": name, "read": str(source), "written": str(target)})
+    else:
+        print(f"{name} from {source} written to {target}")
 
 
 def _last(model: Any) -> Any:

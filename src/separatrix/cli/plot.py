@@ -12,7 +12,7 @@ from separatrix.cli import evaluate
 from separatrix.cli.inputs import DataOptions, model_blocks, noted
 from separatrix.cli.outputs import check_picture, write_picture
 from separatrix.cli.prepare import final_step, nameless, plan_of
-from separatrix.cli.screen import CommandError
+from separatrix.cli.screen import CommandError, print_json
 from separatrix.persistence import load
 
 _PLANE = ("boundary", "margin")
@@ -29,8 +29,16 @@ class PlotRequest:
     kind: str
 
 
-def run(request: PlotRequest) -> None:
-    """Draw one picture."""
+def run(request: PlotRequest, *, as_json: bool) -> None:
+    """Draw one picture and say where it is."""
+    _draw(request)
+    if as_json:
+        print_json({"model": str(request.model), "kind": request.kind, "picture": str(request.output)})
+    else:
+        print(f"{request.kind} of {request.model} drawn in {request.output}")
+
+
+def _draw(request: PlotRequest) -> None:
     if request.kind not in KINDS:
         raise CommandError(f"--kind must be one of {', '.join(KINDS)}; got {request.kind!r}")
     inputs = (request.model,) if request.data is None else (request.model, request.data.path)
