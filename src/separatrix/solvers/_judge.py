@@ -140,14 +140,8 @@ def boundary_norms(problem: Problem, coef: Array) -> Array:
 
 
 def _short(problem: Problem, rows: slice) -> Iterator[slice]:
-    """Yield parts of some rows, so few at a time that their scores stay within a block's bytes, too.
-
-    Products with weights in double copy rows of any other type: these stay within a quarter of it.
-    """
+    """Yield parts of some rows, so few at a time that their scores stay within a block's bytes, too."""
     step = max(1, BLOCK_BYTES // (8 * problem.columns))
-    view = problem.view
-    if not view.sparse and view.dtype != np.float64:
-        step = max(1, min(step, BLOCK_BYTES // (4 * 8 * view.shape[1])))
     for begin in range(rows.start, rows.stop, step):
         yield slice(begin, min(begin + step, rows.stop))
 
@@ -158,10 +152,18 @@ def _by_feature(coef: Array) -> Array:
 
 
 def _products(block: Any, W: Array) -> Array:
-    """Return ``block @ W``; one column as a vector, for which SciPy has a quicker loop."""
-    if W.shape[1] == 1:
-        return np.asarray(block @ W[:, 0])[:, None]
-    return np.asarray(block @ W)
+    """Return ``block @ W``; one column as a vector, for which SciPy has a quicker loop.
+
+    NumPy copies dense rows of any type but double: a quarter of a block at a time.
+    """
+    right = W[:, 0] if W.shape[1] == 1 else W
+    step = max(1, BLOCK_BYTES // (4 * 8 * W.shape[0]))
+    if block.dtype == np.float64 or not isinstance(block, np.ndarray) or block.shape[0] <= step:
+        return np.asarray(block @ right).reshape(block.shape[0], W.shape[1])
+    out = np.empty((block.shape[0], *right.shape[1:]))
+    for begin in range(0, block.shape[0], step):
+        np.matmul(block[begin : begin + step], right, out=out[begin : begin + step])
+    return out.reshape(block.shape[0], W.shape[1])
 
 
 def _scored(problem: Problem, rows: slice, W: Array, b: Array) -> Iterator[tuple[slice, Array]]:

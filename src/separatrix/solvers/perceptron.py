@@ -25,7 +25,7 @@ from separatrix import _hot
 from separatrix.data.memory import CsrView
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
-from separatrix.solvers._judge import Judgement, certify, judge_linear, proves_separation
+from separatrix.solvers._judge import certify, judge_linear, proves_separation
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
@@ -138,7 +138,6 @@ class PerceptronSolver:
         self.problem, self.view, self.eta, self.margin, self.keep = problem, view, eta, margin, keep
         self.validate, self.judge_start = validate, judge_start
         self._within_pass = self._cut_short = False
-        self._judgement: Judgement | None = None  # of the weights in the pocket, where it is known
         self.threads = threads
         self.sparse = isinstance(view, CsrView)
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=shuffle, seed=seed)
@@ -363,17 +362,16 @@ class PerceptronSolver:
 
     def _judge_chunks(self, order: Array, chunk: int) -> None:
         """Count the errors of the frozen weights on all samples, unless the pass is cut short."""
-        n = order.shape[0]
-        for begin in range(0, n, chunk):
+        for rows, begin, end, gathered in chunks(self.view, order, chunk):
             if self._cut_short:
                 return
-            run_rows(self._judge, self.view.array, order, begin, min(begin + chunk, n), chunk, -1)
+            run_rows(self._judge, rows, order, begin, end, chunk, gathered)
 
     def _freeze(self) -> None:
         """Copy the current weights to where this pass counts their errors."""
         self._by_column(self._frozen["weights"])[...] = self.coef
         self._frozen["intercepts"][...] = self.intercept
-        if self._beside:
+        if self.sparse:
             self._frozen["largest"][0] = max(self.coef.max(initial=0.0), -self.coef.min(initial=0.0))
         self._frozen["errors"][:] = 0.0
 
@@ -405,7 +403,7 @@ class PerceptronSolver:
         if self.averaging and self.clock[0] > 0:
             coef -= self._by_column(self._arrays["drift"]) / self.clock[0]
             intercept -= self._arrays["drift_intercepts"] / self.clock[0]
-        judgement = self._judgement or judge_linear(self.problem, coef, intercept, self.margin)
+        judgement = judge_linear(self.problem, coef, intercept, self.margin)
         proven = judgement.smallest > 0 and proves_separation(self.problem, coef, intercept)
         certificate = certify(judgement, outcome, proven=proven, margin=self.margin)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)
@@ -415,20 +413,16 @@ class PerceptronSolver:
         nothing_yet = self._within_pass and not history and not self.judge_start
         if nothing_yet or (not self._within_pass and history[-1]["training_errors"] == 0.0):
             return coef, intercept
-        if self._within_pass:
-            # The pass that would have counted the errors of the last pass's end was cut short. What the
-            # cut left half-way does not compete: a fit that must stop should not judge more than it has to.
-            coef, intercept = self._by_column(self._frozen["weights"]), self._frozen["intercepts"]
-        errors = self._offer(coef, intercept)
+        # A pass that was cut short would have counted the errors of the last pass's end, which are frozen.
+        # What the cut left half-way does not compete: a fit that must stop should not judge more than it must.
+        if not self._within_pass:
+            self._freeze()
+        self._frozen["errors"][:], self._cut_short = 0.0, False
+        self._judge_chunks(self.visits.order, chunk_rows(self.view, self.problem.columns))
+        errors = self._fill_pocket()
         if history:
             history[-1]["training_errors"] = errors
         return self.pocket.coef, self.pocket.intercept
-
-    def _offer(self, coef: Array, intercept: Array) -> float:
-        judgement = judge_linear(self.problem, coef, intercept, self.margin)
-        taken = self.pocket.offer(judgement.errors, coef, intercept)
-        self._judgement = judgement if taken else None
-        return float(judgement.errors.sum())
 
     def average_state(self) -> dict[str, Array]:
         """Return what a later batch needs to go on with the average."""
