@@ -414,7 +414,7 @@ class PerceptronSolver:
         if nothing_yet or (not self._within_pass and history[-1]["training_errors"] == 0.0):
             return coef, intercept
         # A pass that was cut short would have counted the errors of the last pass's end, which are frozen.
-        # What the cut left half-way does not compete: a fit that must stop should not judge more than it must.
+        # What the cut left half-way does not compete: a fit that must stop judges no more than it must.
         if not self._within_pass:
             self._freeze()
         self._frozen["errors"][:], self._cut_short = 0.0, False
