@@ -39,6 +39,20 @@ def test_products_are_those_of_dense_rows(K, layout, monkeypatch):
     np.testing.assert_allclose(_products.sparse_transposed(view, R), X.T.astype(float) @ R, atol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "columns"), [(40, 1), (40, 3), (30_000, 8), (30_000, 11)])
+def test_normal_products_of_sparse_rows(n, columns, dtype, weighted):
+    rng = np.random.default_rng(n + columns)
+    X = sparse.random(n, 37, density=0.3, format="csr", random_state=1, dtype=dtype)
+    P, along = rng.standard_normal((37, columns)), rng.standard_normal(columns)
+    weights = rng.random(n) if weighted else None
+    product, sums = _products.sparse_normal(view_of(X), P, along, weights)
+    Q = (X.toarray().astype(float) @ P - along) * (1.0 if weights is None else weights[:, None])
+    np.testing.assert_allclose(product, X.toarray().astype(float).T @ Q, atol=1e-8)
+    np.testing.assert_allclose(sums, Q.sum(axis=0), atol=1e-8)
+
+
 def test_few_rows_of_many_features_leave_the_weights_as_they_are():
     X, _, rng = _samples(4, 500, 3, density=0.01)
     view, W = view_of(sparse.csr_array(X)), rng.normal(size=(3, 500))

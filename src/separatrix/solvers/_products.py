@@ -87,3 +87,34 @@ def sparse_transposed(view: DataView, R: Array) -> Array:
 
         list(in_threads(some, len(starts)))
     return total
+
+
+def sparse_normal(view: DataView, P: Array, along: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return ``Xᵀ Q`` and the sums of the columns of ``Q = s (X P − 1 along)``, on one reading of the rows.
+
+    Two halves of the rows are summed apart.
+    """
+    (d, K), width = P.shape, padding(P.shape[1])
+    W, moved = np.ascontiguousarray(P), along
+    if width != K:
+        W, moved = np.zeros((d, width)), np.zeros(width)
+        W[:, :K], moved[:K] = P, along
+    parts = view.parts()
+
+    def half(number: int) -> Array:
+        total = np.zeros((d + 1, width))
+        for rows in parts[: len(parts) // 2] if number == 0 else parts[len(parts) // 2 :]:
+            Q = sparse_scores(view, rows, W)
+            Q -= moved
+            if weights is not None:
+                Q *= weights[rows][:, None]
+            _hot.add_padded_transposed(*_arguments(view, rows), Q, 0, width, total[:d])
+            total[d] += Q.sum(axis=0)
+        return total
+
+    if len(parts) == 1:
+        total = half(1)
+    else:
+        total, second = in_threads(half, 2)
+        total += second
+    return total[:d, :K], total[d, :K]

@@ -7,7 +7,7 @@ lengths (Hestenes and Stiefel, 1952). With a penalty the diagonal of ``H`` preco
 must not: started from zero, plain conjugate gradients stay in the row space of the data and end at the
 shortest solution.
 
-float32 data are multiplied in float32. Where the residual of an iteration, which is updated rather
+Dense float32 data are multiplied in float32. Where the residual of an iteration, which is updated rather
 than computed, says that all is done, the true one is computed in double precision; if it disagrees the
 iteration starts again from there, now in double precision.
 
@@ -26,6 +26,7 @@ import numpy as np
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Regression
 
@@ -48,21 +49,27 @@ class _Group:
         self.columns = columns
         self.R = residual
         self.step = np.zeros_like(residual)
-        Z = inverse * residual
-        self.P = Z
-        self.rz = np.einsum("ij,ij->j", residual, Z)
-        self.done = False
+        self.P = inverse * residual
+        self.rz = _dots(residual, self.P)
+        #: Room for products: fresh memory would cost more than they do.
+        self.room = np.empty_like(residual)
 
     def advance(self, HP: Array, inverse: Array) -> None:
-        length = _ratio(self.rz, (self.P * HP).sum(axis=0))
-        self.step += length * self.P
-        self.R -= length * HP
-        Z = inverse * self.R
-        rz = (self.R * Z).sum(axis=0)
+        length = _ratio(self.rz, _dots(self.P, HP))
+        self.step += np.multiply(self.P, length, out=self.room)
+        HP *= length
+        self.R -= HP
+        Z = np.multiply(inverse, self.R, out=self.room)
+        rz = _dots(self.R, Z)
         turn = _ratio(rz, self.rz)
         self.P *= turn
         self.P += Z
         self.rz = rz
+
+
+def _dots(A: Array, B: Array) -> Array:
+    """Return the products of the columns of one matrix with those of another."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))
 
 
 def _ratio(above: Array, below: Array) -> Array:
@@ -113,7 +120,7 @@ class ConjugateGradient(LeastSquaresSolver):
         inverse = np.ones((d, p.columns))
         penalised = p.alpha > 0
         inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])
-        dtype, last = np.dtype(np.float64) if formed else p.view.dtype, np.inf
+        dtype, last = np.dtype(np.float64) if formed or p.view.sparse else p.view.dtype, np.inf
         judged = self._judge()
         self._first = np.square(judged.gradient).sum(axis=0)
         begin, iterations = self._measure(judged.gradient, slice(None)), 0
@@ -183,13 +190,21 @@ class ConjugateGradient(LeastSquaresSolver):
         p = self.problem
         if self._scatter is not None:
             return np.asarray(self._scatter @ group.P + p.alpha[group.columns] * group.P)
-        P = np.ascontiguousarray(group.P, dtype=dtype)
-        along = (self.mean @ group.P).astype(dtype)
+        along = self.mean @ group.P
+        if p.view.sparse:
+            HP, slack = sparse_normal(p.view, group.P, along, p.weights)
+        else:
+            HP, slack = self._dense_product(group.P, along, dtype)
+        HP -= np.outer(self.mean, slack, out=group.room)
+        HP += np.multiply(group.P, p.alpha[group.columns], out=group.room)
+        return HP
+
+    def _dense_product(self, P: Array, along: Array, dtype: Any) -> tuple[Array, Array]:
+        p = self.problem
+        P, along = np.ascontiguousarray(P, dtype=dtype), along.astype(dtype)
 
         def part(rows: slice, block: Any) -> Array:
-            if block.dtype != dtype:
-                block = block.astype(dtype)
-            Q = np.asarray(block @ P)
+            Q = np.asarray(block.astype(dtype, copy=False) @ P)
             if p.fit_intercept:
                 Q -= along
             if p.weights is not None:
@@ -200,17 +215,15 @@ class ConjugateGradient(LeastSquaresSolver):
 
         with single_threaded(p.view.shape[0] * P.size):
             sums = p.view.map_sum(part, 8 * P.size)
-        HP = sums[:-1].astype(np.float64)
-        HP -= np.outer(self.mean, sums[-1])
-        return np.asarray(HP + p.alpha[group.columns] * group.P)
+        return sums[:-1].astype(np.float64), sums[-1]
 
     def _residual(self, groups: list[_Group]) -> float:
-        return float(np.sqrt(sum(np.square(group.R).sum() for group in groups)))
+        return float(np.sqrt(sum(_dots(group.R, group.R).sum() for group in groups)))
 
     def _measure(self, R: Array, columns: slice) -> float:
         """Return the gap that the residuals prove, or their size, as a share of what there was."""
         p = self.problem
-        squares = np.square(R).sum(axis=0)
+        squares = _dots(R, R)
         first = max(float(self._first[columns].sum()), _TINY)
         small = float(squares.sum()) / first
         alpha = p.alpha[columns]
