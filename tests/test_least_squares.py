@@ -450,7 +450,7 @@ def test_closed_form_takes_over_where_iterations_are_many(shape, hopeless, monke
     model = RidgeClassifier(alpha=1e-3).fit(X, y)
     assert model.solver_ == "cholesky"  # at once: all is small
     expected = model.coef_
-    monkeypatch.setattr(least_squares, "_FEWEST", 0.0)
+    monkeypatch.setattr(least_squares, "_FEW", 0.0)
     # Foreseen early, or seen when they are done.
     monkeypatch.setattr(conjugate_gradient, "_EARLY", 3 if hopeless else 10**9)
     model.fit(X, y)

@@ -21,9 +21,9 @@ _LARGEST_SPARSE = 7000
 _DENSE = 0.1
 #: Multiply-adds of a dense Gram matrix that sparse data are worth.
 _SPARSE_WORK = 2e10
-#: Iterations of conjugate gradients that are always needed, and many; what an iteration costs besides its
-#: multiply-adds.
-_FEWEST, _MANY, _CALLS = 8.0, 50.0, 5e4
+#: Iterations of conjugate gradients that easy data need, and many; what an iteration costs besides its
+#: multiply-adds. (Where a closed form costs no more than few, beginning with them can only double the work.)
+_FEW, _MANY, _CALLS = 16.0, 50.0, 5e4
 _CLOSED: dict[str, Any] = {"primal": Primal, "dual": Dual, "svd": Orthogonal}
 
 
@@ -48,7 +48,7 @@ def choose_route(problem: Regression) -> str:
         return "primal" if d <= max(n, 64) else "dual"
     closed, iterations = _closed_form(problem)
     if problem.alpha.all():
-        return "cg" if closed is None else closed if iterations < _FEWEST else f"cg, or {closed}"
+        return "cg" if closed is None else closed if iterations < _FEW else f"cg, or {closed}"
     # (Without a penalty iterations are many.)
     return "cg" if closed is None or (d > _LARGEST and iterations > _MANY) else closed
 
