@@ -61,7 +61,7 @@ def groups(plan: Plan) -> list[Group]:
     words = {"LogisticRegression, text": _pair("LogisticRegression"), "LinearSVC, text": _pair("LinearSVC")}
     if plan.small:
         return [
-            Group("tall", tall, (2_000, 8_000), (20, 80), _dense),
+            Group("tall", tall, (1_000, 4_000), (20, 80), _dense),
             Group("few", few, (500, 2_000), (10, 40), _dense),
         ]
     more = plan.large
