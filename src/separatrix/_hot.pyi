@@ -15,11 +15,9 @@ def shuffle_blocks(
 # The rows (an array; or data, indices and indptr), then where their hashes go.
 def hash_rows(*rows_and_out: NDArray[Any]) -> None: ...
 
-class _DenseState:
+class _State:
     # The rows (an array; or data, indices, indptr and the number of features), then the visits.
     def run_dense(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
-
-class _State(_DenseState):
     def run_csr(self, *rows_and_visits: Any, judge: _Judge | None = None) -> int: ...
 
 class _Perceptron(_State):
@@ -52,7 +50,7 @@ class _Perceptron(_State):
         largest: float,
     ) -> None: ...
 
-class _Judge(_DenseState):
+class _Judge(_State):
     def __init__(
         self,
         *,
@@ -62,6 +60,7 @@ class _Judge(_DenseState):
         wanted: NDArray[Any],
         weights: NDArray[Any],
         intercepts: NDArray[Any],
+        largest: NDArray[Any],
         errors: NDArray[Any],
         scores: NDArray[Any],
         largest_wins: bool,

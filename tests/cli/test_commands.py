@@ -194,6 +194,22 @@ def test_evaluation_for_people(run, iris, iris_model, tmp_path):
     assert "<svg" in (tmp_path / "p.svg").read_text()
 
 
+def test_curves_of_joint_machines_are_those_of_the_displays(run, iris, tmp_path, monkeypatch):
+    from separatrix.cli import evaluate
+    from separatrix.plot._curves import class_scores
+
+    path, drawn = tmp_path / "m.sx", []
+    monkeypatch.setattr(evaluate, "_draw", lambda request, classes, tally, path: drawn.append(tally))
+    joint = ("--model", "linear-svc", "--set", "multi_class=crammer_singer")
+    run("fit", iris, *joint, "--save", path, "--quiet")
+    assert run("evaluate", path, iris, "--kind", "roc", "--plot", tmp_path / "p.png").code == 0
+    model = sx.load(path)
+    X, _, _ = read(iris, "species")
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_allclose(np.concatenate(drawn[0].scores), class_scores(model, X)[1], rtol=1e-12)
+        assert not np.allclose(np.concatenate(drawn[0].scores), model.decision_function(X))
+
+
 def test_classes_the_model_does_not_know(run, iris, iris_model):
     iris.write_text(iris.read_text().replace("virginica", "sibirica"))
     code, out, err = run("evaluate", iris_model, iris, "--json")

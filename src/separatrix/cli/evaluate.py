@@ -89,12 +89,23 @@ def _count(model: Any, classes: NDArray[Any], blocks: Any, request: EvaluateRequ
             if probabilities is not None:
                 tally.log_loss = (tally.log_loss or 0.0) + metrics.log_losses(truth, probabilities)
             if size == 2 or kind in ("roc", "precision-recall", "calibration"):
-                ranked = hasattr(model, "decision_function") and kind != "calibration"
-                ranked = ranked and (size == 2 or not probable)  # as the displays do it
-                scores = np.asarray(model.decision_function(block.X) if ranked else probabilities)
+                known = probabilities if kind == "calibration" or size > 2 else None
                 tally.truth.append(truth)
-                tally.scores.append(scores)
+                tally.scores.append(_ordering(model, block.X) if known is None else known)
     return tally
+
+
+def _ordering(model: Any, X: Any) -> NDArray[Any]:
+    """Return what orders rows: the scores of two classes, or one for each class as the displays take them."""
+    if len(model.classes_) == 2:
+        scored = hasattr(model, "decision_function")
+        return np.asarray(model.decision_function(X) if scored else model.predict_proba(X))
+    from separatrix.plot._curves import class_scores
+
+    try:
+        return class_scores(model, X)[1]
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def _kind(request: EvaluateRequest, n_classes: int) -> str | None:

@@ -60,8 +60,11 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
         upper = np.full(rows.size, float(self.C)) if weights is None else self.C * weights[rows]
         m = rows.size
 
+        def found(solver: Solver) -> Machine:
+            return moved(solver.machines[0], upper, middle)
+
         def keep(model: KernelRegressor, solver: Solver) -> None:
-            machine = moved(solver.machines[0], upper, middle)
+            machine = found(solver)
             beta = machine.coef[:m] + machine.coef[m:]
             used = np.flatnonzero(beta)
             model._n_support = np.array([used.size], dtype=np.int32)
@@ -74,8 +77,8 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
         problem = self._problem(rows, targets[rows] - middle, upper)
         _, solver, outcome = self._solve(samples, [problem], keep, (X, y, sample_weight))
         keep(self, solver)
-        machines = [moved(solver.machines[0], upper, middle)]
-        self._record(solver, outcome, samples, m, verdict=self._verdict(outcome.status), machines=machines)
+        verdict = self._verdict(outcome.status)
+        self._record(solver, outcome, samples, m, verdict=verdict, machines=[found(solver)])
         return self
 
     def _verdict(self, status: str) -> str:
