@@ -206,8 +206,9 @@ def test_curves_of_joint_machines_are_those_of_the_displays(run, iris, tmp_path,
     model = sx.load(path)
     X, _, _ = read(iris, "species")
     with pytest.warns(UserWarning, match="feature names"):
-        np.testing.assert_allclose(np.concatenate(drawn[0].scores), class_scores(model, X)[1], rtol=1e-12)
-        assert not np.allclose(np.concatenate(drawn[0].scores), model.decision_function(X))
+        shown, raw = class_scores(model, X)[1], model.decision_function(X)
+    np.testing.assert_allclose(np.concatenate(drawn[0].scores), shown, rtol=1e-12)
+    assert not np.allclose(shown, raw)
 
 
 def test_classes_the_model_does_not_know(run, iris, iris_model):
