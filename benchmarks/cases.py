@@ -103,7 +103,8 @@ def closed_cases(plan: Plan) -> list[Case]:
     cases = []
 
     def case(source: Source, label: str, **parts: Any) -> Case:
-        return Case(f"{source.name}: {label}", source.data, product_rate=not source.sparse, **parts)
+        rate = not (source.sparse or plan.small)  # on little data the product would take longest of all
+        return Case(f"{source.name}: {label}", source.data, product_rate=rate, **parts)
 
     for source in sources(plan):
         if not source.sparse and not (plan.small and source.classes == 2):

@@ -16,7 +16,7 @@ from benchmarks.worker import BrokenError, Spec, SquareProduct, TooSlowError, Wo
 Row = dict[str, Any]
 _PATIENCE = 1.5  # a solver that takes so many times the best one's seconds is not the fastest
 _COLD = 1.0  # seconds; of a shorter first call, what it loads may be the most
-IN_MEAN = 2.0
+IN_MEAN = 4.0
 _FEW_ITERATIONS = 10
 _CERTAIN = 1.3  # a peer that takes so many times what its target allows need not be waited for
 

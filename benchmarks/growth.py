@@ -10,10 +10,10 @@ from benchmarks import datasets
 from benchmarks.cases import PEER, ours, peer
 from benchmarks.contest import Row
 from benchmarks.datasets import Dataset
-from benchmarks.tiers import Plan
+from benchmarks.tiers import Plan, Tier
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers
 
-_QUICK = 0.2  # seconds; a shorter call is made twice more, and the shortest counts
+_QUICK = 0.2  # seconds; a shorter call is made again, and the shortest counts
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,19 @@ def _text(rows: int, features: int) -> Dataset:
 def items(plan: Plan) -> list[tuple[str, Callable[[Workers], list[Row]]]]:
     """One item for each size: every model on the same data."""
     return [
-        (f"{group.name} {n:,} × {d:,}", partial(_points, group, n, d, plan.tier.budget))
+        (f"{group.name} {n:,} × {d:,}", partial(_points, group, n, d, plan.tier))
         for group in groups(plan)
         for n, d in group.sizes()
     ]
 
 
-def _points(group: Group, n: int, d: int, budget: float, workers: Workers) -> list[Row]:
+def _points(group: Group, n: int, d: int, tier: Tier, workers: Workers) -> list[Row]:
     """Seconds and megabytes of a fit with its predictions, for each model and side."""
     data = partial(group.data, n, d)
     found = []
     for name, (own, other) in group.models.items():
         for side, spec in (("separatrix", own), (PEER, other)):
-            seconds, megabytes = _one(workers.worker(spec, data), spec, budget)
+            seconds, megabytes = _one(workers.worker(spec, data), spec, tier)
             found.append(
                 {
                     "case": name,
@@ -123,13 +123,13 @@ def _points(group: Group, n: int, d: int, budget: float, workers: Workers) -> li
     return found
 
 
-def _one(worker: Worker, spec: Spec, budget: float) -> tuple[float | None, float | None]:
+def _one(worker: Worker, spec: Spec, tier: Tier) -> tuple[float | None, float | None]:
     """Shortest seconds, and by how much the process grew beyond its data."""
     try:
-        worker.seconds(spec, "warm up", budget)
-        times = [worker.seconds(spec, "fit + predict", budget)]
+        worker.seconds(spec, "warm up", tier.budget)
+        times = [worker.seconds(spec, "fit + predict", tier.budget)]
         if times[0] < _QUICK:
-            times += [worker.seconds(spec, "fit + predict", budget) for _ in range(2)]
+            times += [worker.seconds(spec, "fit + predict", tier.budget) for _ in range(tier.repeats // 2)]
         growth = worker.growth(spec)
         return min(times), None if growth is None else max(growth / 1e6, 0.1)
     except (TooSlowError, BrokenError):

@@ -586,7 +586,7 @@ def test_growth_is_the_slope_of_the_logarithms():
 
 def test_points_are_measured_and_become_curves(workers):
     group = growth.Group("g", {"ridge": growth._pair("RidgeClassifier")}, (300, 600), (2, 3), growth._dense)
-    measured = growth._points(group, 300, 3, 60.0, workers)
+    measured = growth._points(group, 300, 3, dataclasses.replace(TIERS["small"], budget=60.0), workers)
     assert [point["side"] for point in measured] == ["separatrix", "scikit-learn"]
     assert all(point["seconds"] > 0 for point in measured)
     points = [point | {"rows": n, "features": d, "seconds": n**2 * d, "megabytes": 1.0}
