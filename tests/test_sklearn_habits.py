@@ -30,7 +30,9 @@ from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from separatrix.models.one_class import OneClassSVM
+from separatrix.models.perceptron import Perceptron
 from separatrix.models.ridge import RidgeClassifier
+from separatrix.models.sgd import SGDClassifier
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR
 
@@ -253,6 +255,32 @@ def test_a_kernel_matrix_may_be_anything_that_is_an_array():
         SVC(kernel="precomputed").fit(np.triu(np.ones((150, 150))), Y)
     with pytest.raises(ValueError, match=r"X has 3 features.*150.*number of samples at training time"):
         SVC(kernel="precomputed").fit(X @ X.T, Y).predict(np.ones((2, 3)))
+
+
+# Samples in unusual forms
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, KNeighborsClassifier, RidgeClassifier])
+@pytest.mark.parametrize("written", [lambda A: A.astype(str), lambda A: A.astype("S").tolist()])
+def test_numbers_may_be_written_as_texts(make, written):
+    """As rows of a CSV reader are."""
+    model = make().fit(written(X), Y)
+    assert_array_equal(model.predict(written(X)), make().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match=r"row 1, column 3 holds '\?'"):
+        make().fit(np.where(np.arange(150)[:, None] + np.arange(4) == 4, "?", "1.5"), Y)
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, KNeighborsClassifier, LinearDiscriminantAnalysis])
+@pytest.mark.parametrize("layout", [sparse.csr_array, sparse.coo_array, sparse.dok_array])
+def test_sparse_samples_of_one_dimension_are_refused(make, layout):
+    with pytest.raises(ValueError, match=r"Expected 2D input, got sparse X with shape \(150,\)"):
+        make().fit(layout(X[:, 0]), Y)
+
+
+@pytest.mark.parametrize("make", [SGDClassifier, Perceptron, GaussianClassifier])
+def test_a_batch_without_labels_is_refused(make):
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        make().partial_fit(X, None, classes=[0, 1])
 
 
 # Metrics
