@@ -283,6 +283,14 @@ def test_a_batch_without_labels_is_refused(make):
         make().partial_fit(X, None, classes=[0, 1])
 
 
+@pytest.mark.parametrize("make", [SVC, NuSVC, LinearSVC])
+def test_how_to_ask_for_probabilities_is_told(make):
+    model = make().fit(X, Y)
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as refused:
+        model.predict_proba(X)
+    assert "set probability=True before fit" in str(refused.value.__cause__)
+
+
 # Metrics
 
 
