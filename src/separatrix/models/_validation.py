@@ -351,7 +351,7 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     if classes.shape[0] < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "
-            f"{_shown(classes[0])}. Check the target column."
+            f"{_shown(classes[0])}. The number of classes has to be greater than one; check the target."
         )
     return classes, numbers.astype(np.int32, copy=False)
 
