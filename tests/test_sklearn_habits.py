@@ -17,6 +17,7 @@ from sklearn.metrics import DistanceMetric
 from sklearn.utils.estimator_checks import (
     check_classifier_data_not_an_array,
     check_classifiers_one_label_sample_weights,
+    check_dataframe_column_names_consistency,
     check_estimators_nan_inf,
     check_n_features_in_after_fitting,
     check_sample_weight_equivalence_on_dense_data,
@@ -245,6 +246,11 @@ def test_an_l1_ratio_that_is_not_used_is_told():
 @pytest.mark.filterwarnings("ignore")
 def test_precomputed_matrices_are_checked_in_scikit_learns_order(model, check):
     check(type(model).__name__, model)
+
+
+@pytest.mark.parametrize("model", [SVC(kernel="precomputed"), SVR(kernel="precomputed")])
+def test_names_of_the_columns_of_a_kernel_matrix_come_first(model):
+    check_dataframe_column_names_consistency(type(model).__name__, model)
 
 
 def test_a_kernel_matrix_may_be_anything_that_is_an_array():
