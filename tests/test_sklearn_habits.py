@@ -296,6 +296,14 @@ def test_one_class_is_refused_in_scikit_learns_words(make, words):
         make().fit(X, np.ones(150))
 
 
+@pytest.mark.parametrize("make", [LogisticRegression, LinearSVC])
+def test_a_warm_start_from_damaged_weights_is_refused(make):
+    model = make(warm_start=True).fit(X, Y)
+    model.coef_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="Floating-point under-/overflow: warm_start=True goes on from"):
+        model.fit(X, Y)
+
+
 @pytest.mark.parametrize("make", [SVC, NuSVC, LinearSVC])
 def test_how_to_ask_for_probabilities_is_told(make):
     model = make().fit(X, Y)

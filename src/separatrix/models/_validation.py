@@ -350,8 +350,8 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
     if classes.shape[0] < 2:
         raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "
-            f"{_shown(classes[0])}. The number of classes has to be greater than one; check the target."
+            "This solver needs samples of at least 2 classes in the data, but the data contains only one "
+            f"class: {_shown(classes[0])}. The number of classes has to be greater than one: check y."
         )
     return classes, numbers.astype(np.int32, copy=False)
 
