@@ -17,6 +17,7 @@ from sklearn.metrics import DistanceMetric
 from sklearn.utils.estimator_checks import (
     check_classifier_data_not_an_array,
     check_classifiers_one_label_sample_weights,
+    check_dataframe_column_names_consistency,
     check_estimators_nan_inf,
     check_n_features_in_after_fitting,
     check_sample_weight_equivalence_on_dense_data,
@@ -30,7 +31,9 @@ from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from separatrix.models.one_class import OneClassSVM
+from separatrix.models.perceptron import Perceptron
 from separatrix.models.ridge import RidgeClassifier
+from separatrix.models.sgd import SGDClassifier
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR
 
@@ -245,6 +248,11 @@ def test_precomputed_matrices_are_checked_in_scikit_learns_order(model, check):
     check(type(model).__name__, model)
 
 
+@pytest.mark.parametrize("model", [SVC(kernel="precomputed"), SVR(kernel="precomputed")])
+def test_names_of_the_columns_of_a_kernel_matrix_come_first(model):
+    check_dataframe_column_names_consistency(type(model).__name__, model)
+
+
 def test_a_kernel_matrix_may_be_anything_that_is_an_array():
     check_classifier_data_not_an_array("SVC", SVC(kernel="precomputed"))
     # A matrix that is not symmetric, but what is wrong with the labels is said first.
@@ -253,6 +261,55 @@ def test_a_kernel_matrix_may_be_anything_that_is_an_array():
         SVC(kernel="precomputed").fit(np.triu(np.ones((150, 150))), Y)
     with pytest.raises(ValueError, match=r"X has 3 features.*150.*number of samples at training time"):
         SVC(kernel="precomputed").fit(X @ X.T, Y).predict(np.ones((2, 3)))
+
+
+# Samples in unusual forms
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, KNeighborsClassifier, RidgeClassifier])
+@pytest.mark.parametrize("written", [lambda A: A.astype(str), lambda A: A.astype("S").tolist()])
+def test_numbers_may_be_written_as_texts(make, written):
+    """As rows of a CSV reader are."""
+    model = make().fit(written(X), Y)
+    assert_array_equal(model.predict(written(X)), make().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match=r"row 1, column 3 holds '\?'"):
+        make().fit(np.where(np.arange(150)[:, None] + np.arange(4) == 4, "?", "1.5"), Y)
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, KNeighborsClassifier, LinearDiscriminantAnalysis])
+@pytest.mark.parametrize("layout", [sparse.csr_array, sparse.coo_array, sparse.dok_array])
+def test_sparse_samples_of_one_dimension_are_refused(make, layout):
+    with pytest.raises(ValueError, match=r"Expected 2D input, got sparse X with shape \(150,\)"):
+        make().fit(layout(X[:, 0]), Y)
+
+
+@pytest.mark.parametrize("make", [SGDClassifier, Perceptron, GaussianClassifier])
+def test_a_batch_without_labels_is_refused(make):
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        make().partial_fit(X, None, classes=[0, 1])
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, SGDClassifier, RidgeClassifier])
+@pytest.mark.parametrize("words", ["needs samples of at least 2 classes", "has to be greater than one"])
+def test_one_class_is_refused_in_scikit_learns_words(make, words):
+    with pytest.raises(ValueError, match=words):
+        make().fit(X, np.ones(150))
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, LinearSVC])
+def test_a_warm_start_from_damaged_weights_is_refused(make):
+    model = make(warm_start=True).fit(X, Y)
+    model.coef_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="Floating-point under-/overflow: warm_start=True goes on from"):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("make", [SVC, NuSVC, LinearSVC])
+def test_how_to_ask_for_probabilities_is_told(make):
+    model = make().fit(X, Y)
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as refused:
+        model.predict_proba(X)
+    assert "set probability=True before fit" in str(refused.value.__cause__)
 
 
 # Metrics

@@ -82,6 +82,11 @@ def check_structure(X: Any, name: str = "X") -> None:
         ...
     ValueError: X is a damaged CSR matrix: its indptr must rise from 0 to the number of stored values and ...
     """
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D input, got sparse {name} with shape {X.shape}: reshape it with reshape(-1, 1) if "
+            "it holds one feature, or with reshape(1, -1) if it holds one sample."
+        )
     if X.format == "coo":
         if not all(_inside(at, size) for at, size in zip((X.row, X.col), X.shape, strict=True)):
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from separatrix.data.view import Array, DataView
 
@@ -70,7 +71,7 @@ def holds_texts(samples: Any) -> bool:
     """
     if isinstance(samples, list | tuple):
         return len(samples) > 0 and isinstance(samples[0], str)
-    if getattr(samples, "ndim", 0) != 1 or len(samples) == 0:
+    if getattr(samples, "ndim", 0) != 1 or sparse.issparse(samples) or len(samples) == 0:
         return False
     return isinstance(np.asarray(samples)[0], str)
 

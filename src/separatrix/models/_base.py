@@ -47,6 +47,16 @@ def whole(fit: Fit) -> Fit:
     return cast(Fit, inside)
 
 
+def has_probability(model: Any) -> bool:
+    """Tell that a machine was asked for probabilities, or say how to ask."""
+    if model.probability == "deprecated" or not model.probability:
+        raise AttributeError(
+            "predict_proba is not available when probability=False: set probability=True before fit, or wrap "
+            "the model in sklearn.calibration.CalibratedClassifierCV"
+        )
+    return True
+
+
 class CheckedOnce(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters are checked, as scikit-learn does it, when they are new."""
 

@@ -127,4 +127,9 @@ def last_solution(model: Any, problem: Problem, classes: Array) -> tuple[Array, 
         coef[:, -1] = model.intercept_ / model.intercept_scaling
     elif problem.fit_intercept:
         intercept[:] = model.intercept_
+    if not np.isfinite(coef.sum() + intercept.sum()):
+        raise ValueError(
+            "Floating-point under-/overflow: warm_start=True goes on from coef_ and intercept_, which hold "
+            "NaN or infinity. Fit a new estimator, or set warm_start=False."
+        )
     return coef, intercept

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from separatrix.data.view import Array
-from separatrix.models._base import whole
+from separatrix.models._base import has_probability, whole
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
 from separatrix.models._validation import drawn_only, encode_labels, number_labels, refuse_empty_classes
@@ -38,12 +38,6 @@ from separatrix.solvers.votes import pair_scores
 
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
 _FOLDS, _FOLD_TOL = 5, 1e-2
-
-
-def _has_probability(model: Any) -> Literal[True]:
-    if model.probability == "deprecated" or not model.probability:
-        raise AttributeError("predict_proba is not available when probability=False")
-    return True
 
 
 class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
@@ -394,7 +388,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Offsets ``B`` of the machines' sigmoids (of two classes: of the first class's)."""
         return self._probB
 
-    @available_if(_has_probability)  # type: ignore[untyped-decorator]
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; the largest is always that of the predicted class.
 
@@ -423,7 +417,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         p = sigmoids(scores, self._probA, self._probB)
         return couple(p, K) if self._by_pairs else normalised(p)
 
-    @available_if(_has_probability)  # type: ignore[untyped-decorator]
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of :meth:`predict_proba`.
 

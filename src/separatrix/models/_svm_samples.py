@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+)
 
 from separatrix.data.memory import view_of
 from separatrix.data.texts import TextView, holds_texts
@@ -62,6 +67,8 @@ def new_samples(model: Any, kernel: Any, X: Any) -> Any:
     if kind == "matrix" and sparse.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported: pass K.toarray().")
     if kind == "matrix":
+        if hasattr(X, "columns"):
+            _check_feature_names(model, X, reset=False)  # wrong names are told before values and width
         width, fitted = check_array(X, input_name="X", estimator=model).shape[1], model.shape_fit_[0]
         if width != fitted:
             raise ValueError(

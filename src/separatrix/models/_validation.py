@@ -69,9 +69,13 @@ def check_samples(
             ensure_all_finite=False,
         )
     except (TypeError, ValueError) as error:
-        place = _first_text(X)
-        if place is None:
+        if (table := _text_table(X)) is None:
             raise
+        if (place := _first_text(table)) is None:
+            if table.dtype == object:
+                raise
+            numbers = table.astype(np.float64)  # written as texts
+            return check_samples(estimator, numbers, y, reset=reset, finite=finite, squares=squares)
         raise type(error)(
             f"{error} ({place}). X must hold numbers: encode text columns first, for example with "
             "sklearn.preprocessing.OneHotEncoder."
@@ -185,21 +189,22 @@ def refuse_texts(estimator: Any, X: Any, kernel: Any) -> None:
         )
 
 
-def _first_text(X: Any) -> str | None:
-    """Name the first entry of an object or text array that is not a number."""
-    if sparse.issparse(X):
-        return None
+def _text_table(X: Any) -> Array | None:
+    """Return samples among which there may be texts as an array, or None where there are none."""
     try:
         array = np.asarray(X)
     except Exception:
         return None
-    if array.ndim != 2 or array.dtype.kind not in "OUS":
-        return None
-    for (row, column), value in np.ndenumerate(array):
+    return array if array.ndim == 2 and array.dtype.kind in "OUS" else None
+
+
+def _first_text(table: Array) -> str | None:
+    """Name the first entry of an object or text array that is not a number."""
+    for (row, column), value in np.ndenumerate(table):
         try:
             float(value)
         except (TypeError, ValueError):
-            return f"row {row}, column {column} holds {value!r}"
+            return f"row {row}, column {column} holds {_shown(value)}"
     return None
 
 
@@ -345,14 +350,16 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
     if classes.shape[0] < 2:
         raise ValueError(
-            f"{type(estimator).__name__} needs samples of at least 2 classes, but y holds only one class: "
-            f"{_shown(classes[0])}. Check the target column."
+            "This solver needs samples of at least 2 classes in the data, but the data contains only one "
+            f"class: {_shown(classes[0])}. The number of classes has to be greater than one: check y."
         )
     return classes, numbers.astype(np.int32, copy=False)
 
 
 def number_labels(classes: Array, y: Array) -> Array:
     """Return the number of each label's class among known classes; others are refused by name."""
+    if y is None:
+        raise ValueError("partial_fit requires y to be passed, but the target y is None.")
     plain = y.ndim == 1 and y.dtype.kind in "biufSU"
     if not plain:
         check_labels(y)

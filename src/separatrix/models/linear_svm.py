@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
-from separatrix.models._base import LinearClassifier
+from separatrix.models._base import LinearClassifier, has_probability
 from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM, joined
 from separatrix.models._path import PathOverC
 from separatrix.models._start import last_solution
@@ -350,7 +350,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             pairs.append(fit_sigmoid(scores[part, k], codes[part, k] > 0, None if s is None else s[part]))
         self.probA_, self.probB_ = np.array(pairs).T
 
-    @available_if(lambda self: self.probability)  # type: ignore[untyped-decorator]
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (with ``probability=True``).
 
@@ -378,7 +378,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             p = couple(each, len(self.classes_)) if self.multiclass_ == "ovo" else normalised(each)
         return agree(p, self._coding.decide(scores))
 
-    @available_if(lambda self: self.probability)  # type: ignore[untyped-decorator]
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of :meth:`predict_proba`.
 
