@@ -37,7 +37,9 @@ from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.problem import Result
+from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._products import padding
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
@@ -148,25 +150,27 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
         their spread.
     """
     d, q = W.shape
-    offset = b + mean @ W
     coded = q == 1 or q == problem.targets.shape[0]
+    targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
+    numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
+    by_column = np.ascontiguousarray(W.T)
+    given = W
+    if problem.view.sparse:  # the compiled products want whole registers of columns
+        W, b, targets = (_padded(array, padding(q)) for array in (W, b, targets))
+    offset = b + mean @ W
 
     def part(rows: slice, block: Any) -> Array:
-        if not shift and not hasattr(block, "tocsr"):
+        if not shift and not problem.view.sparse:
             return sweep(rows, block)
-        out = np.zeros((d + 3, q))
-        if hasattr(block, "tocsr"):
-            add(out, rows, block.astype(np.float64, copy=False))
+        out = np.zeros((d + 3, W.shape[1]))
+        if problem.view.sparse:
+            add(out, rows, block)
         else:
             # Pieces that stay in the caches while they are centred and used twice.
             for piece in row_pieces(block, PIECE_BYTES):
                 X = np.subtract(block[piece], mean)
                 add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
         return out
-
-    by_column = np.ascontiguousarray(W.T)
-    numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
-    targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
 
     def sweep(rows: slice, block: Array) -> Array:
         if block.shape[1] > 1 and block.strides[1] != block.itemsize:
@@ -181,39 +185,40 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
         return np.concatenate([gradient.T, sums])
 
     def add(out: Array, rows: slice, X: Any) -> None:
-        moved = shift and not hasattr(X, "tocsr")
-        numbers = problem.classes[rows]
-        scores = _product(X, W)
-        scores += offset if moved else b
-        E = problem.targets[numbers] - scores
+        if problem.view.sparse:
+            scores = np.empty((X.shape[0], W.shape[1]))
+            _hot.padded_scores(*row_arguments(X), W, scores)
+            scores += b
+        else:
+            scores = X @ W
+            scores += offset
+        E = targets[numbers[rows]]
+        E -= scores
         s = None if problem.weights is None else problem.weights[rows]
         weighted = E if s is None else E * s[:, None]
         slack = weighted.sum(axis=0)
-        out[:d] += _product(X.T, weighted)
-        if not moved and problem.fit_intercept:
-            out[:d] -= np.outer(mean, slack)
+        if problem.view.sparse:
+            _hot.add_padded_transposed(*row_arguments(X), weighted, 0, W.shape[1], out[:d])
+            if problem.fit_intercept:
+                out[:d] -= np.outer(mean, slack)
+        else:
+            out[:d] += X.T @ weighted
         out[d] += slack
         out[d + 1] += np.einsum("ij,ij->j", weighted, E)
         if coded:
-            wrong = _wrong(scores, numbers, problem.targets)
+            wrong = _wrong(scores[:, :q], numbers[rows], problem.targets)
             out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
 
     with single_threaded(problem.view.shape[0] * W.size):
-        sums = problem.view.map_sum(part, 8 * (d + 3) * q)
-    g = sums[:d] - problem.alpha * W
+        sums = problem.view.map_sum(part, 8 * (d + 3) * W.shape[1])[:, :q]
+    g = sums[:d] - problem.alpha * given
     slack = sums[d] if problem.fit_intercept else np.zeros(q)
     return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
 
 
-def _product(A: Any, B: Array) -> Array:
-    """Return ``A B``; for sparse ``A`` in narrow groups of columns, which stay in the caches."""
-    q = B.shape[1]
-    if not hasattr(A, "tocsr") or q <= SPARSE_COLUMNS:
-        return np.asarray(A @ B)
-    out = np.empty((A.shape[0], q))
-    for begin in range(0, q, SPARSE_COLUMNS):
-        columns = slice(begin, begin + SPARSE_COLUMNS)
-        out[:, columns] = A @ np.ascontiguousarray(B[:, columns])
+def _padded(array: Array, columns: int) -> Array:
+    out = np.zeros((*array.shape[:-1], columns))
+    out[..., : array.shape[-1]] = array
     return out
 
 
