@@ -18,6 +18,7 @@ once the iterations, those done and those to come, would cost more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf, log
 from typing import Any
 
@@ -42,24 +43,41 @@ _EARLY, _UNSURE = 8, 2.0
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
 
 
-class _Group:
-    """The conjugate gradients of some columns."""
+class Directions:
+    """The conjugate gradients of some columns.
 
-    def __init__(self, columns: slice, residual: Array, inverse: Array) -> None:
+    Parameters
+    ----------
+    columns : slice
+        Which they are.
+    residual : ndarray of shape (m, q)
+        What is to be solved for; changed in place.
+    precondition : callable
+        Makes of residuals, and room for as many numbers, about the solution.
+    """
+
+    def __init__(
+        self, columns: slice, residual: Array, precondition: Callable[[Array, Array], Array]
+    ) -> None:
         self.columns = columns
         self.R = residual
         self.step = np.zeros_like(residual)
-        self.P = inverse * residual
-        self.rz = _dots(residual, self.P)
+        self.precondition = precondition
         #: Room for products: fresh memory would cost more than they do.
         self.room = np.empty_like(residual)
+        self.P = precondition(residual, np.empty_like(residual))
+        self.rz = _dots(residual, self.P)
 
-    def advance(self, HP: Array, inverse: Array) -> None:
+    def advance(self, HP: Array) -> None:
+        """Take a step along ``P``, whose product with the matrix is given (and changed)."""
         length = _ratio(self.rz, _dots(self.P, HP))
         self.step += np.multiply(self.P, length, out=self.room)
         HP *= length
         self.R -= HP
-        Z = np.multiply(inverse, self.R, out=self.room)
+
+    def turn(self) -> None:
+        """Choose the next direction."""
+        Z = self.precondition(self.R, self.room)
         rz = _dots(self.R, Z)
         turn = _ratio(rz, self.rz)
         self.P *= turn
@@ -94,9 +112,8 @@ class ConjugateGradient(LeastSquaresSolver):
     ) -> None:
         """Solve the problem in ``most`` iterations, or ``otherwise``."""
         self.most, self.otherwise = most, otherwise
-        self.successor: LeastSquaresSolver | None = None
         #: Weights and steps of an iteration that nobody has asked for yet.
-        self._pending: tuple[Array, list[_Group]] | None = None
+        self._pending: tuple[Array, list[Directions]] | None = None
         super().__init__(problem)
         self.tol = tol
 
@@ -126,10 +143,10 @@ class ConjugateGradient(LeastSquaresSolver):
         begin, iterations = self._measure(judged.gradient, slice(None)), 0
         while True:
             groups = [
-                _Group(
+                Directions(
                     slice(k, k + SPARSE_COLUMNS),
                     judged.gradient[:, k : k + SPARSE_COLUMNS].copy(),
-                    inverse[:, k : k + SPARSE_COLUMNS],
+                    partial(np.multiply, inverse[:, k : k + SPARSE_COLUMNS]),
                 )
                 for k in range(0, p.columns, SPARSE_COLUMNS)
             ]
@@ -141,7 +158,8 @@ class ConjugateGradient(LeastSquaresSolver):
                 for k, group in enumerate(groups):
                     if measure[k] > enough[k]:
                         HP = self._curve(group, dtype)
-                        group.advance(HP, inverse[:, group.columns])
+                        group.advance(HP)
+                        group.turn()
                         measure[k] = self._measure(group.R, group.columns)
                     if control.expired():
                         break
@@ -171,13 +189,6 @@ class ConjugateGradient(LeastSquaresSolver):
         ahead = log(measure / self.tol) / -log(share) * iterations if share < 1 and self.tol > 0 else inf
         return iterations + ahead > _UNSURE * self.most
 
-    def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
-        """Let another route go on; what there is stays valid until it has a solution."""
-        for step in other.steps(control):
-            self.successor, self.route = other, other.route
-            self.coef, self.intercept = other.coef, other.intercept
-            yield step
-
     def _round(self) -> None:
         if self._pending is not None:
             base, groups = self._pending
@@ -185,7 +196,7 @@ class ConjugateGradient(LeastSquaresSolver):
             self._pending = None
         super()._round()
 
-    def _curve(self, group: _Group, dtype: Any) -> Array:
+    def _curve(self, group: Directions, dtype: Any) -> Array:
         """Return ``H P``."""
         p = self.problem
         if self._scatter is not None:
@@ -217,7 +228,7 @@ class ConjugateGradient(LeastSquaresSolver):
             sums = p.view.map_sum(part, 8 * P.size)
         return sums[:-1].astype(np.float64), sums[-1]
 
-    def _residual(self, groups: list[_Group]) -> float:
+    def _residual(self, groups: list[Directions]) -> float:
         return float(np.sqrt(sum(_dots(group.R, group.R).sum() for group in groups)))
 
     def _measure(self, R: Array, columns: slice) -> float:
@@ -239,8 +250,6 @@ class ConjugateGradient(LeastSquaresSolver):
 
     def finish(self, outcome: Any) -> Any:
         """Return parameters, certificate and history."""
-        if self.successor is not None:
-            return self.successor.finish(outcome)
-        if self.judged is None:
+        if self.successor is None and self.judged is None:
             self._bound(self._judge())
         return super().finish(outcome)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ from separatrix.solvers._products import padding
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
+#: Rows of weights that are transposed at a time: they stay in the caches.
+_TRANSPOSED = 1024
 #: Bytes of dense rows that are treated at a time.
 PIECE_BYTES = 1 << 20
 
@@ -132,7 +134,15 @@ class Judged:
     errors: float | None
 
 
-def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) -> Judged:
+def judge(
+    problem: Regression,
+    W: Array,
+    b: Array,
+    mean: Array,
+    *,
+    shift: bool,
+    residuals: Array | None = None,
+) -> Judged:
     """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
 
     Parameters
@@ -148,29 +158,30 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
     shift : bool
         Whether to subtract the mean from dense samples first: needed where it is far larger than
         their spread.
+    residuals : ndarray of shape (n, q) or None
+        Where the residuals of sparse samples go.
     """
     d, q = W.shape
     coded = q == 1 or q == problem.targets.shape[0]
     targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
     numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
-    by_column = np.ascontiguousarray(W.T)
+    by_column = np.ascontiguousarray(W.T) if not problem.view.sparse else W
     given = W
     if problem.view.sparse:  # the compiled products want whole registers of columns
         W, b, targets = (_padded(array, padding(q)) for array in (W, b, targets))
     offset = b + mean @ W
 
-    def part(rows: slice, block: Any) -> Array:
-        if not shift and not problem.view.sparse:
-            return sweep(rows, block)
-        out = np.zeros((d + 3, W.shape[1]))
+    def take(total: Array, rows: slice, block: Any) -> Array:
         if problem.view.sparse:
-            add(out, rows, block)
+            add(total, rows, block)
+        elif not shift:
+            total += sweep(rows, block)
         else:
             # Pieces that stay in the caches while they are centred and used twice.
             for piece in row_pieces(block, PIECE_BYTES):
                 X = np.subtract(block[piece], mean)
-                add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
-        return out
+                add(total, slice(rows.start + piece.start, rows.start + piece.stop), X)
+        return total
 
     def sweep(rows: slice, block: Array) -> Array:
         if block.shape[1] > 1 and block.strides[1] != block.itemsize:
@@ -194,13 +205,13 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
             scores += offset
         E = targets[numbers[rows]]
         E -= scores
+        if residuals is not None:
+            residuals[rows] = E[:, :q]
         s = None if problem.weights is None else problem.weights[rows]
         weighted = E if s is None else E * s[:, None]
         slack = weighted.sum(axis=0)
         if problem.view.sparse:
             _hot.add_padded_transposed(*row_arguments(X), weighted, 0, W.shape[1], out[:d])
-            if problem.fit_intercept:
-                out[:d] -= np.outer(mean, slack)
         else:
             out[:d] += X.T @ weighted
         out[d] += slack
@@ -210,9 +221,13 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
             out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
 
     with single_threaded(problem.view.shape[0] * W.size):
-        sums = problem.view.map_sum(part, 8 * (d + 3) * W.shape[1])[:, :q]
-    g = sums[:d] - problem.alpha * given
+        start = partial(np.zeros, (d + 3, W.shape[1]))
+        sums = problem.view.fold(start, take, 8 * (d + 3) * W.shape[1])[:, :q]
+    g = problem.alpha * given
+    np.subtract(sums[:d], g, out=g)
     slack = sums[d] if problem.fit_intercept else np.zeros(q)
+    if problem.view.sparse and problem.fit_intercept:
+        g -= np.outer(mean, slack)
     return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
 
 
@@ -261,21 +276,34 @@ class LeastSquaresSolver(ABC):
 
     def __init__(self, problem: Regression) -> None:
         self.problem = problem
-        self.W = np.zeros((problem.view.shape[1], problem.columns))
+        d, q, dtype = problem.view.shape[1], problem.columns, problem.view.dtype
+        self.W = np.zeros((d, q))
+        self.coef: Array = np.zeros((q, d), dtype=dtype)
+        self.intercept = settle(problem, np.zeros((0, q)), np.zeros(0), dtype)[1]
         self.mean = np.zeros(problem.view.shape[1])
         self.shift = False
         self.judged: Judged | None = None
         self.gap: float | None = None
-        self._round()
+        #: Another route that has taken over.
+        self.successor: LeastSquaresSolver | None = None
 
     @abstractmethod
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
 
+    def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
+        """Let another route go on; what there is stays valid until it has a solution."""
+        for step in other.steps(control):
+            self.successor, self.route = other, other.route
+            self.coef, self.intercept = other.coef, other.intercept
+            yield step
+
     def _round(self) -> None:
         W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)
         self.W = W.astype(np.float64, copy=False)
-        self.coef, self.intercept = np.ascontiguousarray(W.T), b
+        self.coef, self.intercept = np.empty(W.shape[::-1], dtype=W.dtype), b
+        for begin in range(0, len(W), _TRANSPOSED):
+            self.coef[:, begin : begin + _TRANSPOSED] = W[begin : begin + _TRANSPOSED].T
 
     def _judge(self) -> Judged:
         """Round the current weights and evaluate what is then returned."""
@@ -301,6 +329,8 @@ class LeastSquaresSolver(ABC):
 
     def finish(self, outcome: Outcome) -> Result:
         """Return parameters, certificate and history."""
+        if self.successor is not None:
+            return self.successor.finish(outcome)
         if self.judged is None:
             self._judge()
         judged = self.judged
