@@ -140,3 +140,17 @@ def test_time_limit_leaves_a_model():
         model = RidgeClassifier(solver="cholesky", max_time=1e-9).fit(X, y)
     assert model.certificate_.status == "max_time"
     assert np.all(np.isfinite(model.coef_))
+
+
+def test_a_factor_that_fails_leaves_the_rest_to_another_route(monkeypatch):
+    """Where none is found, small data go to double precision and large ones to iterations on the features."""
+    never = property(lambda self: False, lambda self, value: None)
+    monkeypatch.setattr(sample_factor.SampleFactor, "sound", never, raising=False)
+    X, y = counts(90)
+    W, _, _ = exact(X, 2.0 * np.eye(3)[y] - 1, 1.0)
+    model = RidgeClassifier(solver="cholesky").fit(X, y)
+    assert_allclose(model.coef_, W, atol=1e-9 * np.abs(W).max())
+    monkeypatch.setattr(least_squares, "LARGEST_DOUBLE", 10)
+    model = RidgeClassifier(solver="cholesky", tol=1e-8).fit(X, y)
+    assert model.solver_ == "sparse_cg"
+    assert_allclose(model.coef_, W, atol=1e-5 * np.abs(W).max())

@@ -13,13 +13,13 @@ from separatrix.solvers.nonnegative import LARGEST, Nonnegative
 from separatrix.solvers.normal_equations import Dual, Primal
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal
 from separatrix.solvers.regression import LeastSquaresSolver, Regression
-from separatrix.solvers.sparse_dual import SparseDual
+from separatrix.solvers.sparse_dual import LARGEST_DOUBLE, SparseDual
 
 #: Most rows of a square matrix that a closed form factorises.
 _LARGEST = 4096
 #: The same for samples of sparse data, where the alternative is slow: in single precision, half of the matrix
-#: stored (400 MB); and without a penalty, or with several, in double precision.
-_LARGEST_SPARSE, _LARGEST_DOUBLE = 14_000, 7000
+#: stored (400 MB); without a penalty, or with several, it is as many as LARGEST_DOUBLE.
+_LARGEST_SPARSE = 14_000
 #: Samples from which single precision pays.
 _MANY_SAMPLES = 1024
 #: Share of stored values from which data count as dense.
@@ -67,7 +67,7 @@ def _closed_form(problem: Regression) -> tuple[str | None, float]:
     n, d = problem.view.shape
     one = 2.0 * n * float(problem.view.row_elements) * problem.columns + _CALLS
     single = _in_single_precision(problem)
-    if n < d and n <= (_LARGEST_SPARSE if single else _LARGEST_DOUBLE):
+    if n < d and n <= (_LARGEST_SPARSE if single else LARGEST_DOUBLE):
         return "dual", n**3 / ((300 if single else 90) * one)
     if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK:
         return "primal", d**2 * (d / 90 + n / 60) / one
@@ -84,7 +84,8 @@ def _in_single_precision(problem: Regression) -> bool:
 def _closed(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
     """Return the closed form of this name."""
     if route == "dual" and _in_single_precision(problem):
-        return SparseDual(problem, tol, Dual)
+        many = problem.view.shape[0] > LARGEST_DOUBLE
+        return SparseDual(problem, tol, partial(ConjugateGradient, tol=tol) if many else Dual)
     solver: LeastSquaresSolver = _CLOSED[route](problem)
     return solver
 
@@ -118,7 +119,8 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
         otherwise = partial(_closed, route=route[7:], tol=tol)
         return ConjugateGradient(problem, tol, _closed_form(problem)[1], otherwise)
     side = {"primal": d, "dual": n, "svd": min(n, d)}[route]
-    largest = 4 * _LARGEST
+    # (Single precision and half of the matrix: twice the rows in the same memory.)
+    largest = (8 if route == "dual" and _in_single_precision(problem) else 4) * _LARGEST
     if side > largest or (route == "svd" and n < d and n * d > 4 * LARGEST_WIDE):
         raise ValueError(
             f"this solver factorises a matrix of {side:,} rows (X has shape {n:,} × {d:,}), and at most "

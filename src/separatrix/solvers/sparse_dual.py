@@ -32,7 +32,7 @@ from separatrix.solvers.sample_factor import SampleFactor
 #: Gap, as a share of the objective without weights, that counts as exact.
 _EXACT = 1e-20
 #: Iterations after which a factor in double precision is the better way, and most samples for that (400 MB).
-_PATIENCE, _LARGEST_DOUBLE = 40, 7000
+_PATIENCE, LARGEST_DOUBLE = 40, 7000
 
 
 class SparseDual(LeastSquaresSolver):
@@ -85,7 +85,7 @@ class SparseDual(LeastSquaresSolver):
                 group.advance(self._multiply(group.P))
                 self._pending, self.judged, iterations = group, None, iterations + 1
                 share = self._share(group.R)
-                if iterations >= _PATIENCE and n <= _LARGEST_DOUBLE:
+                if iterations >= _PATIENCE and n <= LARGEST_DOUBLE:
                     yield from self._hand_over(self.otherwise(p), control)
                     return
                 # A closed form is exact, whatever the tolerance; where it is slow, the tolerance counts.
