@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
+from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
@@ -39,6 +41,8 @@ _FEW = 512
 _TINY = float(np.finfo(np.float64).tiny)
 #: Iterations after which their number can be foretold, roughly: how many times too many they must seem.
 _EARLY, _UNSURE = 8, 2.0
+#: Least part of a sum of squares that is left of it where the samples are centred.
+_LOST = 1e-14
 #: Part of a (squared) residual down to which its updates can be trusted.
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
 
@@ -112,6 +116,7 @@ class ConjugateGradient(LeastSquaresSolver):
     ) -> None:
         """Solve the problem in ``most`` iterations, or ``otherwise``."""
         self.most, self.otherwise = most, otherwise
+        self._scatter: Array | None = None
         #: Weights and steps of an iteration that nobody has asked for yet.
         self._pending: tuple[Array, list[Directions]] | None = None
         super().__init__(problem)
@@ -120,20 +125,9 @@ class ConjugateGradient(LeastSquaresSolver):
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield after each iteration on all columns."""
         p = self.problem
-        n, d = p.view.shape
+        d = p.view.shape[1]
         formed = d <= _FEW and not p.view.sparse
-        kind = "shared" if formed else "diagonal"
-        moments = class_moments(p.view, np.zeros(n, dtype=np.int8), 1, p.weights, kind=kind)
-        self._scatter = moments.scatter if formed else None
-        square = np.einsum("ii->i", moments.scatter).copy() if formed else moments.scatter[0]
-        if p.fit_intercept:
-            self.mean = moments.mean[0]
-        else:
-            square += p.total * np.square(moments.mean[0])
-            if self._scatter is not None:
-                self._scatter += p.total * np.outer(moments.mean[0], moments.mean[0])
-        length = np.sqrt(p.total) * np.abs(self.mean)
-        self.shift = bool(np.any(length > 100 * np.sqrt(square)))
+        square = self._sparse_squares() if p.view.sparse else self._dense_squares(formed)
         inverse = np.ones((d, p.columns))
         penalised = p.alpha > 0
         inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])
@@ -181,6 +175,40 @@ class ConjugateGradient(LeastSquaresSolver):
                 self.description += ", as far as the precision reaches"
             yield Step(record, worst, "converged" if stuck else None)
             last, dtype = worst, np.dtype(np.float64)
+
+    def _dense_squares(self, formed: bool) -> Array:
+        """Set the mean, and ``S`` if it is formed; return its diagonal."""
+        p = self.problem
+        kind = "shared" if formed else "diagonal"
+        moments = class_moments(p.view, np.zeros(p.view.shape[0], dtype=np.int8), 1, p.weights, kind=kind)
+        self._scatter = moments.scatter if formed else None
+        square: Array = np.einsum("ii->i", moments.scatter).copy() if formed else moments.scatter[0]
+        if p.fit_intercept:
+            self.mean = moments.mean[0]
+        else:
+            square += p.total * np.square(moments.mean[0])
+            if self._scatter is not None:
+                self._scatter += p.total * np.outer(moments.mean[0], moments.mean[0])
+        length = np.sqrt(p.total) * np.abs(self.mean)
+        self.shift = bool(np.any(length > 100 * np.sqrt(square)))
+        return square
+
+    def _sparse_squares(self) -> Array:
+        """Set the mean; return the diagonal of ``S``, roughly: it only preconditions."""
+        p = self.problem
+        d = p.view.shape[1]
+
+        def add(total: Array, rows: slice, block: Any) -> Array:
+            s = np.ones(block.shape[0]) if p.weights is None else p.weights[rows]
+            data, *places = row_arguments(block)
+            for sums, values in zip(total, (data, np.square(data, dtype=np.float64)), strict=True):
+                _hot.add_padded_transposed(values, *places, s[:, None], 0, 1, sums[:, None])
+            return total
+
+        sums, squares = p.view.fold(lambda: np.zeros((2, d)), add, 16 * d)
+        if p.fit_intercept:
+            self.mean = sums / p.total
+        return np.asarray(np.maximum(squares - p.total * np.square(self.mean), _LOST * squares))
 
     def _too_long(self, iterations: int, share: float, measure: float) -> bool:
         """Return whether all iterations, as far as the last ones tell, are more than ``most``."""
