@@ -19,14 +19,14 @@ REASONS = {
         "Gaussian": "the work is one Gram matrix, which scikit-learn too forms at the speed of BLAS",
         "fashion": "the work is one Gram matrix, which scikit-learn too forms at the speed of BLAS",
         "text": "a dozen iterations on both sides, each a look-up of every stored value's weights",
-        "sector": "105 classes: one Cholesky factor of the samples' Gram matrix, exact, where the peer "
-        "iterates",
-        "newsgroups": "raw counts, up to 1,308: hundreds of iterations to a proven gap, where the peer ends "
-        "at three times the objective",
+        "sector": "105 classes: one factor of the samples' Gram matrix, and an exact solution, where the "
+        "peer iterates",
+        "newsgroups": "raw counts, up to 1,308: one factor of the samples' Gram matrix, and an exact "
+        "solution, where the peer ends at three times the objective",
     },
     "least-squares": {
-        "a9a": "coded categories depend on each other: the orthogonal route finds the rank and the shortest "
-        "solution, which the peer's penalty spares it",
+        "a9a": "coded categories depend on each other: eigenvalues find the rank, and a pass over the data "
+        "proves it, which the peer's penalty spares it",
         "": "the work is one Gram matrix, which the peer too forms at the speed of BLAS",
     },
     "prediction": {"": "one product with the weights is all that either side does"},

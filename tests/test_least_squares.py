@@ -224,6 +224,60 @@ def test_wide_data_in_many_units(span):
     assert_allclose(model.coef_, coef, rtol=1e-6, atol=1e-6 * np.abs(coef).min(axis=0).max())
 
 
+def categories(n, sizes, seed=0):
+    """Coded categories beside two numbers: within each, the columns sum to 1."""
+    random = np.random.default_rng(seed)
+    coded = [np.eye(size)[random.integers(0, size, n)] for size in sizes]
+    return np.hstack([random.normal(size=(n, 2)), *coded]), np.arange(n) % 3
+
+
+@pytest.mark.parametrize("route", ["primal", "svd"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32", "weighted"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_coded_categories(route, kind, fit_intercept):
+    X, y = categories(400, [3, 5, 4])
+    s = np.random.default_rng(1).integers(0, 3, 400).astype(float) if kind == "weighted" else None
+    given = {"csr": sparse.csr_array(X), "float32": X.astype(np.float32)}.get(kind, X)
+    model = LeastSquaresClassifier(solver=route, fit_intercept=fit_intercept).fit(given, y, sample_weight=s)
+    coef, _ = one_hot_solution(given, y, weights=s, fit_intercept=fit_intercept)
+    assert model.solver_ == route  # the normal equations see the rank themselves
+    assert_allclose(model.class_coef_, coef, atol=1e-6 if kind == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("route", ["primal", "svd"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_coded_categories_in_many_units(route, seed, make):
+    """Solutions differ by (1/u_j) for all columns j of a category; the shortest is orthogonal to that."""
+    sizes = [3, 5, 4]
+    X, y = categories(4000, sizes, seed)
+    units = 10.0 ** np.random.default_rng(seed).uniform(-8, 8, X.shape[1])
+    model = LeastSquaresClassifier(solver=route).fit(make(X * units), y)
+    coef, intercept = one_hot_solution(X, y)
+    assert_allclose(model.class_scores(make(X * units)), X @ coef.T + intercept, atol=1e-9)
+    own, begin = coef / units, 2
+    for size in sizes:
+        group = slice(begin, begin + size)
+        along = 1 / units[group]
+        own[:, group] -= np.outer(own[:, group] @ along, along) / (along @ along)
+        begin += size
+    assert_allclose(model.class_coef_, own, rtol=0, atol=1e-6 * np.abs(own).max())
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_near_dependence_is_no_dependence(distance, make):
+    """Beside a true dependence there is a near one, which the scatter cannot tell from it."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(300, 4))
+    y = (random.normal(size=300) > 0).astype(int)
+    X = np.column_stack([X, X[:, 0], X[:, 1] + distance * random.normal(size=300)])
+    model = LeastSquaresClassifier(solver="primal").fit(make(X), y)
+    coef, _ = one_hot_solution(X, y)
+    assert np.abs(coef[:, 5]).max() > 1e-3 / distance  # it matters
+    assert_allclose(model.class_coef_, coef, atol=1e-6 * np.abs(coef).max())
+
+
 @pytest.mark.parametrize("condition", [1e3, 1e5, 1e7])
 @pytest.mark.parametrize("route", ["primal", "dual", "svd"])
 def test_bad_condition(condition, route):

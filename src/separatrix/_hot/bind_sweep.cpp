@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "bindings.hpp"
+#include "gram_rows.hpp"
 #include "kernels.hpp"
 
 namespace nb = nanobind;
@@ -117,6 +118,21 @@ void bind_csr(nb::module_& m) {
         "data"_a, "indices"_a, "indptr"_a, "weights"_a.none(), "gram"_a);
 }
 
+template <class Index>
+void bind_gram_rows(nb::module_& m) {
+    using Values = Array<const double>;
+    using Places = Array<const Index>;
+    m.def("gram_rows", [](const Values& data, const Places& indices, const Places& indptr, const Values& column_data,
+                          const Places& column_indices, const Places& column_indptr, std::int64_t lo,
+                          const Array<double>& out) {
+        const SparsePart<Index> rows = {data.data(), indices.data(), indptr.data()};
+        const SparsePart<Index> columns = {column_data.data(), column_indices.data(), column_indptr.data()};
+        nb::gil_scoped_release release;
+        gram_rows(rows, columns, static_cast<std::int64_t>(out.shape(0)), static_cast<Index>(lo),
+                  static_cast<Index>(lo + static_cast<std::int64_t>(out.shape(1))), out.data());
+    });
+}
+
 }  // namespace
 
 void bind_sweep(nb::module_& m) {
@@ -126,6 +142,8 @@ void bind_sweep(nb::module_& m) {
     bind_csr<float, std::int64_t>(m);
     bind_csr<double, std::int32_t>(m);
     bind_csr<double, std::int64_t>(m);
+    bind_gram_rows<std::int32_t>(m);
+    bind_gram_rows<std::int64_t>(m);
 }
 
 }  // namespace separatrix

@@ -101,7 +101,8 @@ class LeastSquaresClassifier(LeastSquares):
     verbose : int, default=0
         1 prints progress at most twice a second, 2 every iteration.
     solver : {"auto", "primal", "dual", "svd", "cg"}, default="auto"
-        - "primal": normal equations in the features, from class means and scatter;
+        - "primal": normal equations in the features, from class means and scatter; features that depend on
+          each other are found by eigenvalues, and the dependence is checked on the data;
         - "dual": normal equations in the samples, for more features than samples;
         - "svd": orthogonal factorisation of the data, the most accurate; "primal" and "dual" turn to it by
           themselves where their condition is bad or the rank in doubt;

@@ -66,8 +66,9 @@ class RidgeClassifier(LeastSquares):
         scikit-learn's names, each with the method that it selects here; all solve the same problem:
 
         - "auto": by shape and density;
-        - "cholesky": normal equations, primal or, with more features than samples, dual; where their
-          condition is bad, the next one;
+        - "cholesky": normal equations, primal or, with more features than samples, dual (a factor in single
+          precision and a few iterations for many sparse samples); where their condition is bad, the next
+          one;
         - "svd": orthogonal factorisation of the data;
         - "lsqr", "sparse_cg", "sag", "saga": conjugate gradients on all columns at once;
         - "lbfgs": only with ``positive=True``, an exact active-set method.

@@ -18,13 +18,16 @@ once the iterations, those done and those to come, would cost more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf, log
 from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
+from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
@@ -38,28 +41,47 @@ _FEW = 512
 _TINY = float(np.finfo(np.float64).tiny)
 #: Iterations after which their number can be foretold, roughly: how many times too many they must seem.
 _EARLY, _UNSURE = 8, 2.0
+#: Least part of a sum of squares that is left of it where the samples are centred.
+_LOST = 1e-14
 #: Part of a (squared) residual down to which its updates can be trusted.
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
 
 
-class _Group:
-    """The conjugate gradients of some columns."""
+class Directions:
+    """The conjugate gradients of some columns.
 
-    def __init__(self, columns: slice, residual: Array, inverse: Array) -> None:
+    Parameters
+    ----------
+    columns : slice
+        Which they are.
+    residual : ndarray of shape (m, q)
+        What is to be solved for; changed in place.
+    precondition : callable
+        Makes of residuals, and room for as many numbers, about the solution.
+    """
+
+    def __init__(
+        self, columns: slice, residual: Array, precondition: Callable[[Array, Array], Array]
+    ) -> None:
         self.columns = columns
         self.R = residual
         self.step = np.zeros_like(residual)
-        self.P = inverse * residual
-        self.rz = _dots(residual, self.P)
+        self.precondition = precondition
         #: Room for products: fresh memory would cost more than they do.
         self.room = np.empty_like(residual)
+        self.P = precondition(residual, np.empty_like(residual))
+        self.rz = _dots(residual, self.P)
 
-    def advance(self, HP: Array, inverse: Array) -> None:
+    def advance(self, HP: Array) -> None:
+        """Take a step along ``P``, whose product with the matrix is given (and changed)."""
         length = _ratio(self.rz, _dots(self.P, HP))
         self.step += np.multiply(self.P, length, out=self.room)
         HP *= length
         self.R -= HP
-        Z = np.multiply(inverse, self.R, out=self.room)
+
+    def turn(self) -> None:
+        """Choose the next direction."""
+        Z = self.precondition(self.R, self.room)
         rz = _dots(self.R, Z)
         turn = _ratio(rz, self.rz)
         self.P *= turn
@@ -94,29 +116,18 @@ class ConjugateGradient(LeastSquaresSolver):
     ) -> None:
         """Solve the problem in ``most`` iterations, or ``otherwise``."""
         self.most, self.otherwise = most, otherwise
-        self.successor: LeastSquaresSolver | None = None
+        self._scatter: Array | None = None
         #: Weights and steps of an iteration that nobody has asked for yet.
-        self._pending: tuple[Array, list[_Group]] | None = None
+        self._pending: tuple[Array, list[Directions]] | None = None
         super().__init__(problem)
         self.tol = tol
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield after each iteration on all columns."""
         p = self.problem
-        n, d = p.view.shape
+        d = p.view.shape[1]
         formed = d <= _FEW and not p.view.sparse
-        kind = "shared" if formed else "diagonal"
-        moments = class_moments(p.view, np.zeros(n, dtype=np.int8), 1, p.weights, kind=kind)
-        self._scatter = moments.scatter if formed else None
-        square = np.einsum("ii->i", moments.scatter).copy() if formed else moments.scatter[0]
-        if p.fit_intercept:
-            self.mean = moments.mean[0]
-        else:
-            square += p.total * np.square(moments.mean[0])
-            if self._scatter is not None:
-                self._scatter += p.total * np.outer(moments.mean[0], moments.mean[0])
-        length = np.sqrt(p.total) * np.abs(self.mean)
-        self.shift = bool(np.any(length > 100 * np.sqrt(square)))
+        square = self._sparse_squares() if p.view.sparse else self._dense_squares(formed)
         inverse = np.ones((d, p.columns))
         penalised = p.alpha > 0
         inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])
@@ -126,10 +137,10 @@ class ConjugateGradient(LeastSquaresSolver):
         begin, iterations = self._measure(judged.gradient, slice(None)), 0
         while True:
             groups = [
-                _Group(
+                Directions(
                     slice(k, k + SPARSE_COLUMNS),
                     judged.gradient[:, k : k + SPARSE_COLUMNS].copy(),
-                    inverse[:, k : k + SPARSE_COLUMNS],
+                    partial(np.multiply, inverse[:, k : k + SPARSE_COLUMNS]),
                 )
                 for k in range(0, p.columns, SPARSE_COLUMNS)
             ]
@@ -141,7 +152,8 @@ class ConjugateGradient(LeastSquaresSolver):
                 for k, group in enumerate(groups):
                     if measure[k] > enough[k]:
                         HP = self._curve(group, dtype)
-                        group.advance(HP, inverse[:, group.columns])
+                        group.advance(HP)
+                        group.turn()
                         measure[k] = self._measure(group.R, group.columns)
                     if control.expired():
                         break
@@ -164,19 +176,46 @@ class ConjugateGradient(LeastSquaresSolver):
             yield Step(record, worst, "converged" if stuck else None)
             last, dtype = worst, np.dtype(np.float64)
 
+    def _dense_squares(self, formed: bool) -> Array:
+        """Set the mean, and ``S`` if it is formed; return its diagonal."""
+        p = self.problem
+        kind = "shared" if formed else "diagonal"
+        moments = class_moments(p.view, np.zeros(p.view.shape[0], dtype=np.int8), 1, p.weights, kind=kind)
+        self._scatter = moments.scatter if formed else None
+        square: Array = np.einsum("ii->i", moments.scatter).copy() if formed else moments.scatter[0]
+        if p.fit_intercept:
+            self.mean = moments.mean[0]
+        else:
+            square += p.total * np.square(moments.mean[0])
+            if self._scatter is not None:
+                self._scatter += p.total * np.outer(moments.mean[0], moments.mean[0])
+        length = np.sqrt(p.total) * np.abs(self.mean)
+        self.shift = bool(np.any(length > 100 * np.sqrt(square)))
+        return square
+
+    def _sparse_squares(self) -> Array:
+        """Set the mean; return the diagonal of ``S``, roughly: it only preconditions."""
+        p = self.problem
+        d = p.view.shape[1]
+
+        def add(total: Array, rows: slice, block: Any) -> Array:
+            s = np.ones(block.shape[0]) if p.weights is None else p.weights[rows]
+            data, *places = row_arguments(block)
+            for sums, values in zip(total, (data, np.square(data, dtype=np.float64)), strict=True):
+                _hot.add_padded_transposed(values, *places, s[:, None], 0, 1, sums[:, None])
+            return total
+
+        sums, squares = p.view.fold(lambda: np.zeros((2, d)), add, 16 * d)
+        if p.fit_intercept:
+            self.mean = sums / p.total
+        return np.asarray(np.maximum(squares - p.total * np.square(self.mean), _LOST * squares))
+
     def _too_long(self, iterations: int, share: float, measure: float) -> bool:
         """Return whether all iterations, as far as the last ones tell, are more than ``most``."""
         if iterations >= self.most or iterations < _EARLY:
             return iterations >= self.most
         ahead = log(measure / self.tol) / -log(share) * iterations if share < 1 and self.tol > 0 else inf
         return iterations + ahead > _UNSURE * self.most
-
-    def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
-        """Let another route go on; what there is stays valid until it has a solution."""
-        for step in other.steps(control):
-            self.successor, self.route = other, other.route
-            self.coef, self.intercept = other.coef, other.intercept
-            yield step
 
     def _round(self) -> None:
         if self._pending is not None:
@@ -185,7 +224,7 @@ class ConjugateGradient(LeastSquaresSolver):
             self._pending = None
         super()._round()
 
-    def _curve(self, group: _Group, dtype: Any) -> Array:
+    def _curve(self, group: Directions, dtype: Any) -> Array:
         """Return ``H P``."""
         p = self.problem
         if self._scatter is not None:
@@ -217,7 +256,7 @@ class ConjugateGradient(LeastSquaresSolver):
             sums = p.view.map_sum(part, 8 * P.size)
         return sums[:-1].astype(np.float64), sums[-1]
 
-    def _residual(self, groups: list[_Group]) -> float:
+    def _residual(self, groups: list[Directions]) -> float:
         return float(np.sqrt(sum(_dots(group.R, group.R).sum() for group in groups)))
 
     def _measure(self, R: Array, columns: slice) -> float:
@@ -239,8 +278,6 @@ class ConjugateGradient(LeastSquaresSolver):
 
     def finish(self, outcome: Any) -> Any:
         """Return parameters, certificate and history."""
-        if self.successor is not None:
-            return self.successor.finish(outcome)
-        if self.judged is None:
+        if self.successor is None and self.judged is None:
             self._bound(self._judge())
         return super().finish(outcome)

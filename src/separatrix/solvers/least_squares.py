@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ from separatrix.solvers.nonnegative import LARGEST, Nonnegative
 from separatrix.solvers.normal_equations import Dual, Primal
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal
 from separatrix.solvers.regression import LeastSquaresSolver, Regression
+from separatrix.solvers.sparse_dual import LARGEST_DOUBLE, SparseDual
 
 #: Most rows of a square matrix that a closed form factorises.
 _LARGEST = 4096
-#: The same for samples of sparse data, where the alternative is slow (400 MB).
-_LARGEST_SPARSE = 7000
+#: The same for samples of sparse data, where the alternative is slow: in single precision, half of the matrix
+#: stored (400 MB); without a penalty, or with several, it is as many as LARGEST_DOUBLE.
+_LARGEST_SPARSE = 14_000
+#: Samples from which single precision pays.
+_MANY_SAMPLES = 1024
 #: Share of stored values from which data count as dense.
 _DENSE = 0.1
 #: Multiply-adds of a dense Gram matrix that sparse data are worth.
@@ -61,11 +66,28 @@ def _closed_form(problem: Regression) -> tuple[str | None, float]:
     """
     n, d = problem.view.shape
     one = 2.0 * n * float(problem.view.row_elements) * problem.columns + _CALLS
-    if n < d and n <= _LARGEST_SPARSE:
-        return "dual", n**3 / (90 * one)
+    single = _in_single_precision(problem)
+    if n < d and n <= (_LARGEST_SPARSE if single else LARGEST_DOUBLE):
+        return "dual", n**3 / ((300 if single else 90) * one)
     if d <= _LARGEST and n * float(d) ** 2 <= _SPARSE_WORK:
         return "primal", d**2 * (d / 90 + n / 60) / one
     return None, 0.0
+
+
+def _in_single_precision(problem: Regression) -> bool:
+    """Return whether a factor in single precision can precondition the dual form."""
+    alpha = problem.alpha
+    return bool(problem.view.sparse and problem.view.shape[0] >= _MANY_SAMPLES and 0 < alpha[0] == alpha.min()
+                and alpha.max() == alpha[0])  # fmt: skip
+
+
+def _closed(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
+    """Return the closed form of this name."""
+    if route == "dual" and _in_single_precision(problem):
+        many = problem.view.shape[0] > LARGEST_DOUBLE
+        return SparseDual(problem, tol, partial(ConjugateGradient, tol=tol) if many else Dual)
+    solver: LeastSquaresSolver = _CLOSED[route](problem)
+    return solver
 
 
 def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
@@ -94,16 +116,17 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
     if route == "cg":
         return ConjugateGradient(problem, tol)
     if route.startswith("cg, or "):
-        return ConjugateGradient(problem, tol, _closed_form(problem)[1], _CLOSED[route[7:]])
+        otherwise = partial(_closed, route=route[7:], tol=tol)
+        return ConjugateGradient(problem, tol, _closed_form(problem)[1], otherwise)
     side = {"primal": d, "dual": n, "svd": min(n, d)}[route]
-    largest = 4 * _LARGEST
+    # (Single precision and half of the matrix: twice the rows in the same memory.)
+    largest = (8 if route == "dual" and _in_single_precision(problem) else 4) * _LARGEST
     if side > largest or (route == "svd" and n < d and n * d > 4 * LARGEST_WIDE):
         raise ValueError(
             f"this solver factorises a matrix of {side:,} rows (X has shape {n:,} × {d:,}), and at most "
             f"{largest:,} are allowed. Choose the iterative one: solver='cg', in RidgeClassifier 'sparse_cg'."
         )
-    solver: LeastSquaresSolver = _CLOSED[route](problem)
-    return solver
+    return _closed(problem, route, tol)
 
 
 def stop_rule(tol: float) -> Below:

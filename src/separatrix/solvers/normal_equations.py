@@ -33,7 +33,8 @@ from separatrix.data.threads import one_thread_for
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.glance import glance
-from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, column_scale
+from separatrix.solvers.null_space import scatter_factor
+from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, Singular, column_scale
 from separatrix.solvers.regression import Judged, Regression, judge
 from separatrix.solvers.scatter import statistics
 
@@ -167,13 +168,29 @@ class Primal(_Direct):
             np.einsum("ii->i", M)[:] += alpha
             factor = _Cholesky(M, self.constant if alpha == 0 else None, _WELL_SINGLE if single else _WELL)
             if not factor.sound:
-                return False
+                return not single and not p.alpha.any() and self._without_null_space(scatter, R, length)
             self._cholesky[float(alpha)] = factor
+        condition = min(factor.condition for factor in self._cholesky.values())
+        self._begin(scatter, R, accurate=not single and condition >= _EASY)
+        return True
+
+    def _begin(self, scatter: Array, R: Array, *, accurate: bool) -> None:
+        """Set the weights, and whether the sums can judge them."""
         self.W = self._solve(R)
         # A good condition needs no residuals of the data; a few rows cost nothing, and tell the errors.
-        accurate = min(factor.condition for factor in self._cholesky.values()) >= _EASY
-        few = p.view.shape[0] * p.view.shape[1] <= _FEW
-        self._sums = (scatter, R) if accurate and not (single or self.shift or few) else None
+        n, d = self.problem.view.shape
+        self._sums = (scatter, R) if accurate and not self.shift and n * d > _FEW else None
+
+    def _without_null_space(self, scatter: Array, R: Array, length: Array) -> bool:
+        """Solve for the shortest weights; return whether the rank is beyond doubt."""
+        options: dict[str, Any] = {"shift": self.shift, "well": _WELL, "tolerance": self._rounding(length)}
+        found = scatter_factor(self.problem, scatter, self.scale, self.constant, self.mean, **options)
+        if found is None:
+            return False
+        sigma, V = found
+        self.own, self.rank, self._cholesky = f"{self.own} on {len(sigma)} dimensions", len(sigma), {}
+        self._factors = {0.0: Singular(sigma, V, self.scale)}
+        self._begin(scatter, R, accurate=bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2)))
         return True
 
     def _judge(self) -> Judged:
@@ -190,6 +207,8 @@ class Primal(_Direct):
         return self.judged
 
     def _solve(self, R: Array) -> Array:
+        if not self._cholesky:
+            return super()._inverse(R)
         if len(self._cholesky) == 1:
             return next(iter(self._cholesky.values())).solve(R)
         W = np.empty_like(R)

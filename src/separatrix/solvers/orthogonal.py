@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import one_thread_for, single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.moments import class_moments
@@ -54,6 +54,32 @@ class _Rows:
     def triangle(self) -> Array:
         """Return the rows, as few of them as the columns at most."""
         return self._reduced(0).parts[0]
+
+
+class Singular:
+    """Singular values ``σ`` and right vectors ``V`` of the scaled samples, and the shortest solutions."""
+
+    def __init__(self, sigma: Array, V: Array, scale: Array) -> None:
+        self.sigma, self.V = sigma, V
+        self._scale = scale[:, None]
+        if V.shape[0] == V.shape[1]:
+            return
+        # The rows of D V may differ by many magnitudes.
+        B = V * self._scale
+        self._order = np.argsort(-np.abs(B).max(axis=1, initial=0.0), kind="stable")
+        with one_thread_for(V.shape[0]):
+            self._factors = linalg.qr(B[self._order], mode="economic", pivoting=True, check_finite=False)
+
+    def shortest(self, G: Array) -> Array:
+        """Return the shortest ``W`` with ``Vᵀ D W = G``."""
+        if self.V.shape[0] == self.V.shape[1]:
+            return np.asarray((self.V @ G) / self._scale)
+        Q, L, pivots = self._factors
+        W = np.zeros((self.V.shape[0], G.shape[1]))
+        if G.shape[0]:
+            with one_thread_for(self.V.shape[0]):
+                W[self._order] = Q @ linalg.solve_triangular(L, G[pivots], trans="T", check_finite=False)
+        return W
 
 
 class Orthogonal(LeastSquaresSolver):
@@ -93,61 +119,64 @@ class Orthogonal(LeastSquaresSolver):
         length = np.sqrt(p.total) * np.abs(moments.mean[0])
         self.scale, self.constant = column_scale(variance, length, p)
         self.shift = True
-        ratio = float(np.max(np.hypot(length, self.scale) / self.scale, where=~self.constant, initial=1.0))
-        eps = float(np.finfo(p.view.dtype).eps)
-        #: What rounding the data to their own precision leaves of a singular value that is 0.
-        self.tolerance = min(eps * max(d, 16) * ratio, float(np.sqrt(eps)))
+        self.tolerance = self._rounding(length)
+        # Means are rounded sums; a first column of ones takes out what they leave.
+        first = int(p.fit_intercept)
 
         def part(rows: slice, block: Any) -> _Rows:
             s = None if p.weights is None else np.sqrt(p.weights[rows])
             pieces = []
             for piece in row_pieces(block) if hasattr(block, "tocsr") else [slice(0, block.shape[0])]:
                 X = block[piece].toarray() if hasattr(block, "tocsr") else block[piece]
-                A = np.empty((X.shape[0], d + p.columns))
-                np.subtract(X, self.mean, out=A[:, :d])
-                A[:, :d] -= rest
-                A[:, :d] /= self.scale
-                A[:, :d][:, self.constant] = 0.0
-                A[:, d:] = p.centred_targets[p.classes[rows][piece]]
+                whole = np.empty((X.shape[0], first + d + p.columns))
+                whole[:, :first] = 1.0 / np.sqrt(p.total)
+                A = whole[:, first : first + d]
+                np.subtract(X, self.mean, out=A)
+                A -= rest
+                A /= self.scale
+                A[:, self.constant] = 0.0
+                whole[:, first + d :] = p.centred_targets[p.classes[rows][piece]]
                 if s is not None:
-                    A *= s[piece][:, None]
-                pieces.append(A)
+                    whole *= s[piece][:, None]
+                pieces.append(whole)
             return _Rows(pieces)._reduced(1)
 
         with single_threaded(n * d * d):
             whole = p.view.map_sum(part, 40 * (d + p.columns) ** 2).triangle()
-        self._triangle = whole[:, :d]
-        return np.asarray(whole[:, d:])
+            if first and whole.shape[0] <= whole.shape[1]:
+                whole = linalg.qr(whole, mode="r", overwrite_a=True, check_finite=False)[0]
+        self._triangle = whole[first:, first : first + d]
+        return np.asarray(whole[first:, first + d :])
+
+    def _rounding(self, length: Array) -> float:
+        """Return what rounding the data to their own precision leaves of a singular value that is 0."""
+        eps, d = float(np.finfo(self.problem.view.dtype).eps), length.shape[0]
+        ratio = float(np.max(np.hypot(length, self.scale) / self.scale, where=~self.constant, initial=1.0))
+        return float(min(eps * max(d, 16) * ratio, np.sqrt(eps)))
 
     def solve(self) -> None:
         """Set the weights."""
         p, Z = self.problem, self._reduce()
-        self._factors: dict[float, tuple[Array, ...]] = {}
+        self._factors: dict[float, Singular] = {}
         for alpha in np.unique(p.alpha):
             columns = p.alpha == alpha
-            factor = self._factor(float(alpha))
+            U, factor = self._factor(float(alpha))
             self._factors[float(alpha)] = factor
-            padded = np.zeros((factor[0].shape[0], int(columns.sum())))
+            padded = np.zeros((U.shape[0], int(columns.sum())))
             padded[: Z.shape[0]] = Z[:, columns]
-            self.W[:, columns] = self._shortest(factor, (factor[0].T @ padded) / factor[1][:, None])
+            self.W[:, columns] = factor.shortest((U.T @ padded) / factor.sigma[:, None])
 
-    def _factor(self, alpha: float) -> tuple[Array, ...]:
-        """Return ``U, σ, V`` of the triangle with the penalty's rows below it, zero values left out."""
+    def _factor(self, alpha: float) -> tuple[Array, Singular]:
+        """Return ``U`` and ``σ, V`` of the triangle above the penalty's rows, zero values left out."""
         R = self._triangle
         if alpha > 0:
             R = np.concatenate([R, np.diag(np.sqrt(alpha) / self.scale)])
-        U, sigma, Vt = linalg.svd(R, full_matrices=False, check_finite=False)
+        with one_thread_for(R.shape[1]):
+            U, sigma, Vt = linalg.svd(R, full_matrices=False, check_finite=False)
         tolerance = self.tolerance if alpha == 0 else _EPS
         kept = sigma > tolerance * sigma[0] if sigma.size else np.zeros(0, dtype=bool)
         self.rank = int(kept.sum())
-        return U[:, kept], sigma[kept], Vt[kept].T
-
-    def _shortest(self, factor: tuple[Array, ...], G: Array) -> Array:
-        """Return the shortest ``W`` with ``Vᵀ D W = G``."""
-        V = factor[2]
-        if V.shape[0] == V.shape[1]:
-            return np.asarray((V @ G) / self.scale[:, None])
-        return shortest(V * self.scale[:, None], G)
+        return U[:, kept], Singular(sigma[kept], Vt[kept].T, self.scale)
 
     def _inverse(self, gradient: Array) -> Array:
         out = np.zeros_like(gradient)
@@ -155,7 +184,7 @@ class Orthogonal(LeastSquaresSolver):
             columns = self.problem.alpha == alpha
             g = gradient[:, columns] / self.scale[:, None]
             g[self.constant] = 0.0
-            out[:, columns] = self._shortest(factor, (factor[2].T @ g) / np.square(factor[1])[:, None])
+            out[:, columns] = factor.shortest((factor.V.T @ g) / np.square(factor.sigma)[:, None])
         return out
 
 
@@ -168,14 +197,3 @@ def column_scale(variance: Array, length: Array, problem: Regression) -> tuple[A
     constant = variance <= floor
     scale = np.sqrt(np.where(constant, 1.0, variance))
     return scale, constant
-
-
-def shortest(B: Array, G: Array) -> Array:
-    """Return the shortest ``W`` with ``Bᵀ W = G``; the rows of ``B`` may differ by many magnitudes."""
-    if B.shape[1] == 0:
-        return np.zeros((B.shape[0], G.shape[1]))
-    order = np.argsort(-np.abs(B).max(axis=1), kind="stable")
-    Q, L, pivots = linalg.qr(B[order], mode="economic", pivoting=True, check_finite=False)
-    W = np.empty((B.shape[0], G.shape[1]))
-    W[order] = Q @ linalg.solve_triangular(L, G[pivots], trans="T", check_finite=False)
-    return W

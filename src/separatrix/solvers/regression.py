@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,14 @@ from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.problem import Result
+from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._products import padding
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
+#: Rows of weights that are transposed at a time: they stay in the caches.
+_TRANSPOSED = 1024
 #: Bytes of dense rows that are treated at a time.
 PIECE_BYTES = 1 << 20
 
@@ -130,7 +134,15 @@ class Judged:
     errors: float | None
 
 
-def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) -> Judged:
+def judge(
+    problem: Regression,
+    W: Array,
+    b: Array,
+    mean: Array,
+    *,
+    shift: bool,
+    residuals: Array | None = None,
+) -> Judged:
     """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
 
     Parameters
@@ -146,27 +158,30 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
     shift : bool
         Whether to subtract the mean from dense samples first: needed where it is far larger than
         their spread.
+    residuals : ndarray of shape (n, q) or None
+        Where the residuals of sparse samples go.
     """
     d, q = W.shape
-    offset = b + mean @ W
     coded = q == 1 or q == problem.targets.shape[0]
+    targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
+    numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
+    by_column = np.ascontiguousarray(W.T) if not problem.view.sparse else W
+    given = W
+    if problem.view.sparse:  # the compiled products want whole registers of columns
+        W, b, targets = (_padded(array, padding(q)) for array in (W, b, targets))
+    offset = b + mean @ W
 
-    def part(rows: slice, block: Any) -> Array:
-        if not shift and not hasattr(block, "tocsr"):
-            return sweep(rows, block)
-        out = np.zeros((d + 3, q))
-        if hasattr(block, "tocsr"):
-            add(out, rows, block.astype(np.float64, copy=False))
+    def take(total: Array, rows: slice, block: Any) -> Array:
+        if problem.view.sparse:
+            add(total, rows, block)
+        elif not shift:
+            total += sweep(rows, block)
         else:
             # Pieces that stay in the caches while they are centred and used twice.
             for piece in row_pieces(block, PIECE_BYTES):
                 X = np.subtract(block[piece], mean)
-                add(out, slice(rows.start + piece.start, rows.start + piece.stop), X)
-        return out
-
-    by_column = np.ascontiguousarray(W.T)
-    numbers = np.ascontiguousarray(problem.classes, dtype=np.int32)
-    targets = np.ascontiguousarray(problem.targets, dtype=np.float64)
+                add(total, slice(rows.start + piece.start, rows.start + piece.stop), X)
+        return total
 
     def sweep(rows: slice, block: Array) -> Array:
         if block.shape[1] > 1 and block.strides[1] != block.itemsize:
@@ -181,39 +196,44 @@ def judge(problem: Regression, W: Array, b: Array, mean: Array, *, shift: bool) 
         return np.concatenate([gradient.T, sums])
 
     def add(out: Array, rows: slice, X: Any) -> None:
-        moved = shift and not hasattr(X, "tocsr")
-        numbers = problem.classes[rows]
-        scores = _product(X, W)
-        scores += offset if moved else b
-        E = problem.targets[numbers] - scores
+        if problem.view.sparse:
+            scores = np.empty((X.shape[0], W.shape[1]))
+            _hot.padded_scores(*row_arguments(X), W, scores)
+            scores += b
+        else:
+            scores = X @ W
+            scores += offset
+        E = targets[numbers[rows]]
+        E -= scores
+        if residuals is not None:
+            residuals[rows] = E[:, :q]
         s = None if problem.weights is None else problem.weights[rows]
         weighted = E if s is None else E * s[:, None]
         slack = weighted.sum(axis=0)
-        out[:d] += _product(X.T, weighted)
-        if not moved and problem.fit_intercept:
-            out[:d] -= np.outer(mean, slack)
+        if problem.view.sparse:
+            _hot.add_padded_transposed(*row_arguments(X), weighted, 0, W.shape[1], out[:d])
+        else:
+            out[:d] += X.T @ weighted
         out[d] += slack
         out[d + 1] += np.einsum("ij,ij->j", weighted, E)
         if coded:
-            wrong = _wrong(scores, numbers, problem.targets)
+            wrong = _wrong(scores[:, :q], numbers[rows], problem.targets)
             out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
 
     with single_threaded(problem.view.shape[0] * W.size):
-        sums = problem.view.map_sum(part, 8 * (d + 3) * q)
-    g = sums[:d] - problem.alpha * W
+        start = partial(np.zeros, (d + 3, W.shape[1]))
+        sums = problem.view.fold(start, take, 8 * (d + 3) * W.shape[1])[:, :q]
+    g = problem.alpha * given
+    np.subtract(sums[:d], g, out=g)
     slack = sums[d] if problem.fit_intercept else np.zeros(q)
+    if problem.view.sparse and problem.fit_intercept:
+        g -= np.outer(mean, slack)
     return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
 
 
-def _product(A: Any, B: Array) -> Array:
-    """Return ``A B``; for sparse ``A`` in narrow groups of columns, which stay in the caches."""
-    q = B.shape[1]
-    if not hasattr(A, "tocsr") or q <= SPARSE_COLUMNS:
-        return np.asarray(A @ B)
-    out = np.empty((A.shape[0], q))
-    for begin in range(0, q, SPARSE_COLUMNS):
-        columns = slice(begin, begin + SPARSE_COLUMNS)
-        out[:, columns] = A @ np.ascontiguousarray(B[:, columns])
+def _padded(array: Array, columns: int) -> Array:
+    out = np.zeros((*array.shape[:-1], columns))
+    out[..., : array.shape[-1]] = array
     return out
 
 
@@ -256,21 +276,34 @@ class LeastSquaresSolver(ABC):
 
     def __init__(self, problem: Regression) -> None:
         self.problem = problem
-        self.W = np.zeros((problem.view.shape[1], problem.columns))
+        d, q, dtype = problem.view.shape[1], problem.columns, problem.view.dtype
+        self.W = np.zeros((d, q))
+        self.coef: Array = np.zeros((q, d), dtype=dtype)
+        self.intercept = settle(problem, np.zeros((0, q)), np.zeros(0), dtype)[1]
         self.mean = np.zeros(problem.view.shape[1])
         self.shift = False
         self.judged: Judged | None = None
         self.gap: float | None = None
-        self._round()
+        #: Another route that has taken over.
+        self.successor: LeastSquaresSolver | None = None
 
     @abstractmethod
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
 
+    def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
+        """Let another route go on; what there is stays valid until it has a solution."""
+        for step in other.steps(control):
+            self.successor, self.route = other, other.route
+            self.coef, self.intercept = other.coef, other.intercept
+            yield step
+
     def _round(self) -> None:
         W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)
         self.W = W.astype(np.float64, copy=False)
-        self.coef, self.intercept = np.ascontiguousarray(W.T), b
+        self.coef, self.intercept = np.empty(W.shape[::-1], dtype=W.dtype), b
+        for begin in range(0, len(W), _TRANSPOSED):
+            self.coef[:, begin : begin + _TRANSPOSED] = W[begin : begin + _TRANSPOSED].T
 
     def _judge(self) -> Judged:
         """Round the current weights and evaluate what is then returned."""
@@ -296,6 +329,8 @@ class LeastSquaresSolver(ABC):
 
     def finish(self, outcome: Outcome) -> Result:
         """Return parameters, certificate and history."""
+        if self.successor is not None:
+            return self.successor.finish(outcome)
         if self.judged is None:
             self._judge()
         judged = self.judged

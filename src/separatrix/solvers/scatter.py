@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from separatrix import _hot
 from separatrix.data.view import Array
+from separatrix.solvers._coordinate_rows import row_arguments
+from separatrix.solvers._products import padding
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import Regression
 
@@ -34,13 +37,6 @@ def _shift(problem: Regression) -> Array | None:
         mean = head.mean(axis=0, dtype=np.float64)
         large = np.abs(mean) > _LARGE * head.std(axis=0, dtype=np.float64)
     return mean if np.any(large) else None
-
-
-def _members(numbers: Array, weights: Array | None, n_classes: int) -> Array:
-    """Return the (weighted) indicator matrix of the classes, of shape (rows, n_classes)."""
-    out = np.zeros((numbers.shape[0], n_classes))
-    out[np.arange(numbers.shape[0]), numbers] = 1.0 if weights is None else weights
-    return out
 
 
 def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, Array]:
@@ -87,11 +83,14 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
 def _sparse_statistics(p: Regression, classes: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
     d, K = p.view.shape[1], weight.shape[0]
 
-    def part(rows: slice, block: Any) -> Array:
-        members = _members(classes[rows], None if p.weights is None else p.weights[rows], K)
-        return np.asarray((block.T @ members).T)
+    def add(total: Array, rows: slice, block: Any) -> Array:
+        members = np.zeros((block.shape[0], padding(K)))
+        members[np.arange(block.shape[0]), classes[rows]] = 1.0 if p.weights is None else p.weights[rows]
+        _hot.add_padded_transposed(*row_arguments(block), members, 0, members.shape[1], total)
+        return total
 
-    sums = np.asarray(p.view.map_sum(part, 8 * K * d), dtype=np.float64)
+    total = p.view.fold(lambda: np.zeros((d, padding(K))), add, 8 * padding(K) * d)
+    sums = np.ascontiguousarray(total[:, :K].T)
     means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     S = p.view.gram(p.weights)
     if not p.fit_intercept:
