@@ -188,7 +188,7 @@ def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:
     figure: Any = ax.get_figure(root=True)
     extent = ax.get_window_extent()
     for label, axis, pixels in zip(labels, (ax.xaxis, ax.yaxis), (extent.width, extent.height), strict=True):
-        letter = _LETTER_WIDTH * axis.label.get_fontsize() * figure.dpi / 72
+        letter = _LETTER_WIDTH * float(axis.label.get_fontsize()) * figure.dpi / 72
         room = most if figure.get_label() == _OWN else max(12, min(most, int(pixels / letter)))
         axis.set_label_text("\n".join(line for part in label.splitlines() for line in wrap(part, room)))
 

@@ -1,8 +1,8 @@
 """Room for labels in a user's own grid of Axes.
 
-``plt.subplots(2, 2)`` leaves gaps that the names of axes do not fit into. A picture drawn there asks for the room
-that it needs, as ``figure.tight_layout()`` would, but only of a figure whose owner has said nothing about its
-layout, and only until he does.
+``plt.subplots(2, 2)`` leaves gaps that the names of axes do not fit into. A picture drawn there asks for
+the room that it needs, as ``figure.tight_layout()`` would, but only of a figure whose owner has said nothing
+about its layout, and only until he does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class RoomForLabels(TightLayoutEngine):
 def make_room(ax: Any) -> None:
     """Let a figure make room for labels, if it lays its Axes out as matplotlib does by default."""
     figure = ax.get_figure(root=True)
-    usual = tuple(matplotlib.rcParams[f"figure.subplot.{edge}"] for edge in _EDGES)
+    settings: dict[str, Any] = {**matplotlib.rcParams}
+    usual = tuple(settings[f"figure.subplot.{edge}"] for edge in _EDGES)
     in_grid = ax.get_subplotspec() is not None and ax.get_figure(root=False) is figure
     if in_grid and figure.get_layout_engine() is None and _gaps(figure) == usual:
         figure.set_layout_engine(RoomForLabels(figure))
