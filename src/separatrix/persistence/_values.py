@@ -21,8 +21,8 @@ _TENSOR_TYPES = frozenset(
     {"float64", "float32", "float16", "int64", "int32", "int16", "int8"}
     | {"uint64", "uint32", "uint16", "uint8", "bool"}
 )
-# NumPy pads every string of an array to the longest, so a short file could ask for a huge array, or for many: texts
-# that take this much more than in the file lie in it padded, as numbers.
+# NumPy pads every string of an array to the longest, so a short file could ask for a huge array, or for many:
+# texts that take this much more than in the file lie in it padded, as numbers.
 _STRING_ROOM = 1 << 20
 _STRING_GROWTH = 64
 
@@ -154,7 +154,7 @@ def decode(node: Any, tensors: Store) -> Any:
 
 
 def _decode_table(content: dict[str, Any], tensors: Store) -> Columns:
-    """Return columns, which are no larger than their bytes in the file; rows are made when they are asked for."""
+    """Return columns, which are no larger than their bytes in the file; rows are made when someone looks."""
     columns = decode(content, tensors)
     arrays = [column for column in columns.values() if column is not None]
     if not arrays or any(column.ndim != 1 or len(column) != len(arrays[0]) for column in arrays):

@@ -37,7 +37,7 @@ class RoomForLabels(TightLayoutEngine):
 def make_room(ax: Any) -> None:
     """Let a figure make room for labels, if it lays its Axes out as matplotlib does by default."""
     figure = ax.get_figure(root=True)
-    settings: dict[str, Any] = {**matplotlib.rcParams}
+    settings: Any = matplotlib.rcParams
     usual = tuple(settings[f"figure.subplot.{edge}"] for edge in _EDGES)
     in_grid = ax.get_subplotspec() is not None and ax.get_figure(root=False) is figure
     if in_grid and figure.get_layout_engine() is None and _gaps(figure) == usual:
