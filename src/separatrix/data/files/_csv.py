@@ -21,10 +21,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-import numpy as np
-
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
-from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns
+from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns, whole_lines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -164,7 +162,7 @@ class CsvSource(TabularSource):
                 at = max(buffer.rfind(b"\n", 0, held), buffer.rfind(b"\r", 0, held)) + 1
                 whole = memoryview(buffer)[:at]
                 if mark is not None and buffer.find(mark, 0, held) >= 0:
-                    if not _whole_lines(whole, mark, delimiter):
+                    if not whole_lines(whole, mark, delimiter):
                         self._quoted = True
                         yield from self._by_arrow(_Rest(bytes(buffer[:held]), file), plan)
                         return
@@ -276,29 +274,6 @@ class CsvSource(TabularSource):
 def _straddles(error: Exception) -> bool:
     """Tell whether a line was longer than the block that Arrow read."""
     return "straddl" in str(error)
-
-
-def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
-    """Tell whether quoted values certainly begin and end within their lines.
-
-    Quotation marks must come in pairs in one line, the first of a pair at the beginning of a value (or after
-    a mark: a doubled one), the second at its end. Anything else is left to a parser.
-    """
-    if len(mark) > 1 or len(delimiter) > 1 or not text:
-        return False
-    content = np.frombuffer(text, dtype=np.uint8)
-    marks = np.flatnonzero(content == mark[0])
-    if len(marks) % 2:
-        return False
-    begins, ends = marks[0::2], marks[1::2]
-    edges = np.zeros(256, dtype=bool)
-    edges[[mark[0], delimiter[0], ord("\n"), ord("\r")]] = True
-    lines = np.flatnonzero((content == ord("\n")) | (content == ord("\r")))
-    lines = np.append(lines, len(content))
-    alone = edges[content[begins - 1]] | (begins == 0)
-    closed = ends + 1 < len(content)
-    within = ends < lines[np.searchsorted(lines, begins)]
-    return bool(np.all(alone & closed & within) and np.all(edges[content[ends + 1]]))
 
 
 class _Rest(io.RawIOBase):
