@@ -210,13 +210,17 @@ class CsvSource(TabularSource):
         from pyarrow import csv as arrow_csv
 
         options["parse_options"].newlines_in_values = False
+        # Memory of Arrow's own: of ours, its threads would ask Python for leave to let go, even while a
+        # failed program ends, and abort it.
+        content = pa.allocate_buffer(len(text))
+        memoryview(content).cast("B")[:] = text
         try:
-            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+            table = arrow_csv.read_csv(pa.BufferReader(content), **options)
         except pa.ArrowInvalid as error:
             if not _straddles(error):
                 raise
             options["read_options"].block_size = len(text)
-            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+            table = arrow_csv.read_csv(pa.BufferReader(content), **options)
         return iter(table.to_batches())
 
     def _options(self, types: dict[str, Any], positions: list[int], block_size: int) -> dict[str, Any]:
