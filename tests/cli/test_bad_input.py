@@ -278,6 +278,9 @@ def test_a_missing_target_is_not_filled_in(refused, tmp_path):
     error = refused("fit", file, "--missing", "mean")
     assert "data row 2 (line 3 of the file), target column 'kind': the value is missing" in error
     assert "--missing mean" not in error
+    error = refused("fit", file)
+    assert "--missing drop" in error
+    assert "--missing mean" not in error
 
 
 def test_a_failing_process_ends_with_its_own_code(tmp_path):

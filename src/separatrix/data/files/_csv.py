@@ -441,5 +441,5 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
     if row == 0:
         raise DataFileError(f"{name}: the file has a header but no data rows; add rows below the header")
     if missing:
-        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first)}")
+        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, target)}")
     raise DataFileError(f"{name}: {reason}")
