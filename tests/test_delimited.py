@@ -56,6 +56,37 @@ def parse_quickly(text, delimiter=","):
     return list(zip(found.values.tolist(), labels, strict=True))
 
 
+def quotes_within_lines(text, quote='"', delimiter=","):
+    """Whether every quoted value surely ends in its line: marks in pairs, at the two ends of a value."""
+    content = np.frombuffer(text.encode(), dtype=np.uint8)
+    marks = np.flatnonzero(content == ord(quote))
+    if len(marks) % 2:
+        return False
+    edges = [ord(mark) for mark in (quote, delimiter, "\n", "\r")]
+    ends = np.append(np.flatnonzero(np.isin(content, edges[2:])), len(content))
+    for begin, end in zip(marks[0::2], marks[1::2], strict=True):
+        alone = begin == 0 or content[begin - 1] in edges
+        closed = end + 1 < len(content) and content[end + 1] in edges
+        if not (alone and closed and end < ends[np.searchsorted(ends, begin)]):
+            return False
+    return True
+
+
+@given(st.text(alphabet=st.sampled_from(list('",\n\ra\xe9')), max_size=30))
+def test_whether_quoted_values_end_in_their_lines(text):
+    raw = np.frombuffer(text.encode(), dtype=np.int8)
+    assert _hot.quotes_within_lines(raw, ord('"'), ord(",")) == quotes_within_lines(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [('"a","b ""c"""\n', True), ('a"b\n', False), ('"a\nb"\n', False), ('"a"b,c\n', False), ("a,b", True)],
+)
+def test_quoted_values_by_hand(text, within):
+    assert quotes_within_lines(text) is within
+    assert _hot.quotes_within_lines(np.frombuffer(text.encode(), dtype=np.int8), ord('"'), ord(",")) is within
+
+
 NUMBERS = ["1", "-2.5", "+3", ".5", "4.", " 6 ", "\t7", "1e3", "1e-999", "0.1234567890123456789", "-0"]
 ODD = ["", " ", "?", "NA", "nan", "x", "1e999", "inf", "-nan", "+-1", "--1", "1_0", "1 2", "0x1", '"', "'1"]
 WORDS = ["rose", "lily", '"quoted"', '"not', 'clo"sed"', '"two""marks"', '"NA"', '" "', "é", "☃ snow", "1"]

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
+import separatrix as sx
 from separatrix import KernelPerceptron, Perceptron
 
 X, Y = load_iris(return_X_y=True)
@@ -26,6 +27,19 @@ def test_not_finite(make, value, word, container):
     model = make().fit(X, Y)
     with pytest.raises(ValueError, match="row 87, column 2"):
         model.predict(container(bad))
+
+
+@pytest.mark.parametrize(
+    "make", [Perceptron, KernelPerceptron, sx.SVC, sx.LogisticRegression, sx.KNeighborsClassifier, sx.SVR]
+)
+def test_a_list_with_a_hole(make):
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, None]]
+    with pytest.raises(ValueError, match=r"Input X contains NaN.*row 2, column 1.*SimpleImputer"):
+        make().fit(rows, [0, 1, 1])
+    with pytest.raises(ValueError, match="row 2, column 1"):
+        make().fit(X[:, :2], Y % 2).predict(rows)
+    with pytest.raises(TypeError, match=r"row 2, column 1 holds {}.*must hold numbers"):
+        make().fit([[1.0, 2.0], [3.0, 4.0], [5.0, {}]], [0, 1, 1])
 
 
 @BOTH

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import separatrix as sx
+from separatrix.models._records import Columns
 from separatrix.persistence import ModelFileError, _container
 
 TABLE = {"table": {"map": {"iteration": {"tensor": "long"}}}}
 PADDED = {"strings": {"values": ["x" * 4000, *[""] * 4000], "width": 4000, "shape": [4001]}}
+CHARACTERS = {"characters": "codes"}
 WIDE = {"strings": {"values": [], "width": 10**9, "shape": [0]}}
 
 
@@ -45,12 +47,13 @@ def sound(tmp_path_factory):
     [
         ([TABLE] * 200, {"long": np.arange(100_000)}, "names the array 'long' twice"),
         (TABLE, {"long": np.zeros((10**12, 0))}, "no rows of numbers"),
-        (TABLE, {"long": np.ones(10**6, dtype=np.uint8)}, "no rows of numbers"),
+        (CHARACTERS, {"codes": np.full((1000, 1000), 2**31, dtype=np.uint32)}, "something else"),
+        (CHARACTERS, {"codes": np.zeros((1000, 0), dtype=np.uint32)}, "something else"),
         ({"table": {"map": {"iteration": None}}}, {}, "no rows of numbers"),
-        ([PADDED] * 10, {}, "4,001 texts of 4,000 characters"),
+        (PADDED, {}, "4,001 texts of 4,000 characters"),
         (WIDE, {}, "0 texts of 1,000,000,000 characters"),
     ],
-    ids=["table again and again", "rows of nothing", "rows of bytes", "no rows", "padding", "width"],
+    ids=["table twice", "rows of nothing", "no characters", "no width", "no rows", "padding", "width"],
 )
 def test_what_a_file_asks_for_is_in_proportion_to_its_size(sound, tmp_path, value, arrays, message):
     description, tensors = copy.deepcopy(sound[1][0])
@@ -62,7 +65,26 @@ def test_what_a_file_asks_for_is_in_proportion_to_its_size(sound, tmp_path, valu
         sx.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 400e6
+    assert peak < 4 * path.stat().st_size + 2e6
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint8])
+def test_a_long_history_is_no_larger_than_its_file_until_someone_looks(sound, tmp_path, dtype):
+    description, tensors = copy.deepcopy(sound[1][0])
+    description["model"]["fitted"]["history_"] = TABLE
+    path = tmp_path / "model.sx"
+    numbers = (np.arange(1_000_000) % 200).astype(dtype)
+    _container.write_container(str(path), {**tensors, "long": numbers}, description)
+    tracemalloc.start()
+    model = sx.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.2 * path.stat().st_size + 1e6
+    sx.save(model, tmp_path / "again.sx")  # as it was, with no rows made
+    assert isinstance(vars(model)["history_"], Columns)
+    assert sx.load(tmp_path / "again.sx").history_ == model.history_
+    assert model.history_[:2] == [{"iteration": 0}, {"iteration": 1}]
+    assert type(model.history_) is list
 
 
 def places(node, before=()):

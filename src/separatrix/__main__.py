@@ -1,8 +1,6 @@
 """Run the command line tool as ``python -m separatrix``."""
 
-import sys
-
-from separatrix.cli import main
+from separatrix.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -670,6 +670,9 @@ def run_smo(problems: list[Any], seconds: float, /) -> None: ...
 # Text as int8: an upper bound of its rows.
 def count_lines(text: NDArray[Any], /) -> int: ...
 
+# Text as int8, quotation mark, separator.
+def quotes_within_lines(text: NDArray[Any], quote: int, delimiter: int, /) -> bool: ...
+
 # Text as int8, separator and quotation mark (0: none), spellings of missing values, of each column its place
 # in a row of `values`, −1 if it is skipped, −2 if it is the label; then what is written: rows of numbers,
 # codes of labels, and of each column whether a value is no number. Returns the number of rows, whether the

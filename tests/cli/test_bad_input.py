@@ -278,3 +278,19 @@ def test_a_missing_target_is_not_filled_in(refused, tmp_path):
     error = refused("fit", file, "--missing", "mean")
     assert "data row 2 (line 3 of the file), target column 'kind': the value is missing" in error
     assert "--missing mean" not in error
+    error = refused("fit", file)
+    assert "--missing drop" in error
+    assert "--missing mean" not in error
+
+
+def test_a_failing_process_ends_with_its_own_code(tmp_path):
+    """Threads that read ahead aborted one in three of these, in an interpreter that took itself apart."""
+    file = tmp_path / "gaps.csv"
+    file.write_text("length,kind\n" + "1.5,lily\n2.5,\n" * 75)
+    command = [sys.executable, "-m", "separatrix", "fit", str(file), "--missing", "mean"]
+    for _ in range(10):
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("separatrix: error: ")
+        assert done.stderr.count("\n") == 1
+

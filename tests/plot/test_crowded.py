@@ -3,6 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox
 
 import separatrix as sx
 from separatrix import plot
@@ -39,6 +41,62 @@ def test_legends_stay_within_the_axes_they_belong_to(kind, shape):
         assert legend.y1 <= own.y1
     finally:
         plt.close(figure)
+
+
+MORE_KINDS = {
+    **KINDS,
+    "confusion": lambda ax: plot.confusion(MODEL, X[:60], LONG[:60], ax=ax),
+    "kernel matrix": lambda ax: plot.kernel_matrix("rbf", X, Y // 4, gamma=0.123456789, ax=ax),
+    "path": lambda ax: plot.PathDisplay.from_estimator(sx.LinearSVC(), X[:40], Y[:40], ax=ax),
+    "tube": lambda ax: plot.tube(sx.SVR().fit(X[:, :1], X[:, 1]), X[:, :1], X[:, 1], ax=ax),
+    "wide plane": lambda ax: plot.boundary(sx.SVC().fit(WIDE, Y), WIDE, Y, ax=ax, resolution=30),
+}
+WIDE = np.hstack([X, X**2])
+
+
+@pytest.mark.parametrize("kind", MORE_KINDS)
+def test_nothing_touches_in_an_ordinary_grid(kind):
+    figure, axes = plt.subplots(2, 2)
+    try:
+        for ax in axes.flat:
+            MORE_KINDS[kind](ax)
+        figure.canvas.draw()
+        boxes = [[] for _ in axes.flat]
+        for ax in figure.axes:  # second axes and scales of colours belong to the place they are in
+            boxes[ax.get_subplotspec().get_topmost_subplotspec().num1].append(ax.get_tightbbox())
+        places = [Bbox.union(parts) for parts in boxes]
+        for number, place in enumerate(places):
+            assert place.x0 >= 0
+            assert place.y0 >= 0
+            assert place.x1 <= figure.bbox.x1
+            assert place.y1 <= figure.bbox.y1
+            assert not any(place.overlaps(other) for other in places[number + 1 :])
+    finally:
+        plt.close(figure)
+
+
+def test_the_owner_of_a_figure_has_the_last_word():
+    figures = [plt.subplots(2, 2, layout=layout)[0] for layout in (None, None, "constrained", None, None)]
+    try:
+        later, tight, constrained, before, by_hand = figures
+        before.subplots_adjust(wspace=0.5)
+        by_hand.add_axes((0.9, 0.9, 0.1, 0.1))
+        for figure in figures:
+            KINDS["roc"](figure.axes[0])
+        later.subplots_adjust(hspace=0.9)
+        tight.tight_layout(w_pad=4.0)  # warns if another layout was chosen before
+        gaps = tight.subplotpars.wspace
+        for figure in figures:
+            figure.canvas.draw()
+        assert later.subplotpars.hspace == 0.9
+        assert later.subplotpars.bottom == plt.rcParams["figure.subplot.bottom"]
+        assert tight.subplotpars.wspace == gaps
+        assert isinstance(constrained.get_layout_engine(), ConstrainedLayoutEngine)
+        assert before.get_layout_engine() is None
+        assert by_hand.subplotpars.bottom == plt.rcParams["figure.subplot.bottom"]
+    finally:
+        for figure in figures:
+            plt.close(figure)
 
 
 def test_where_there_is_room_the_legend_stays_beside():

@@ -26,6 +26,11 @@ void separatrix::bind_delimited(nb::module_& m) {
         const nb::gil_scoped_release release;
         return count_lines(text.data(), static_cast<std::int64_t>(text.shape(0)));
     });
+    m.def("quotes_within_lines", [](const Vector<const char>& text, int quote, int delimiter) {
+        const nb::gil_scoped_release release;
+        return quotes_within_lines(text.data(), static_cast<std::int64_t>(text.shape(0)), static_cast<char>(quote),
+                                   static_cast<char>(delimiter));
+    });
     // Returns the number of rows, whether the text was plain, and where its labels are.
     m.def("parse_delimited", [](const Vector<const char>& text, const std::pair<int, int>& marks,
                                 const std::vector<std::string>& missing, const Vector<const std::int32_t>& slots,

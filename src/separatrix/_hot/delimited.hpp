@@ -5,6 +5,8 @@
 // the caller then gives the same text to a reader that knows all forms.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -42,9 +44,33 @@ struct DelimitedOutcome {
 // Lines that end in \n, \r\n or \r: no more rows than these.
 inline std::int64_t count_lines(const char* text, std::int64_t length) {
     std::int64_t lines = length > 0;
+    if (length > 1 && !std::memchr(text, '\r', static_cast<std::size_t>(length))) {
+        for (std::int64_t k = 0; k < length - 1;) {  // counts in bytes, as wide as registers are
+            std::uint8_t part = 0;
+            for (const std::int64_t stop = std::min(k + 255, length - 1); k < stop; ++k) part += text[k] == '\n';
+            lines += part;
+        }
+        return lines;
+    }
     for (std::int64_t k = 0; k + 1 < length; ++k)
         lines += text[k] == '\n' || (text[k] == '\r' && text[k + 1] != '\n');
     return lines;
+}
+
+// Tells whether quoted values certainly begin and end within their lines. Quotation marks must come in pairs in one
+// line, the first of a pair at the beginning of a value (or after a mark: a doubled one), the second at its end.
+// Anything else is left to a parser.
+inline bool quotes_within_lines(const char* text, std::int64_t length, char quote, char delimiter) {
+    const auto is_edge = [=](char c) { return c == quote || c == delimiter || c == '\n' || c == '\r'; };
+    const char* const end = text + length;
+    const char* p = text;
+    while (p != end && (p = static_cast<const char*>(std::memchr(p, quote, static_cast<std::size_t>(end - p))))) {
+        if (p != text && !is_edge(p[-1])) return false;
+        for (++p; p != end && *p != quote;)
+            if (*p == '\n' || *p++ == '\r') return false;
+        if (p == end || ++p == end || !is_edge(*p)) return false;
+    }
+    return true;
 }
 
 class DelimitedReader {
@@ -88,6 +114,7 @@ private:
         const char* begin = p;
         while (p != end_ && is_blank(*p)) ++p;
         p = decimal::parse_number(p, end_, value);
+        if (p && p != end_ && *p == layout_.delimiter && std::isfinite(value)) return p;
         if (p) {
             while (p != end_ && is_blank(*p)) ++p;
             if (ends_value(p) && std::isfinite(value)) return p;
@@ -121,10 +148,18 @@ private:
             done_.plain = false;
             return p;
         }
-        const auto [found, fresh] = known_.try_emplace(label, static_cast<std::int32_t>(done_.labels.size()));
-        if (fresh) done_.labels.emplace_back(begin - text_, last - text_);
-        out_.codes[done_.rows] = found->second;
+        out_.codes[done_.rows] = code(label);
         return p;
+    }
+
+    // The number of a label. Most rows have one of a few, which are found without hashing.
+    std::int32_t code(std::string_view label) {
+        auto& [known, number] = recent_[(label.size() + static_cast<unsigned char>(label.back())) % recent_.size()];
+        if (label == known) return number;
+        const auto [found, fresh] = known_.try_emplace(label, static_cast<std::int32_t>(done_.labels.size()));
+        if (fresh) done_.labels.emplace_back(label.data() - text_, label.data() + label.size() - text_);
+        known = label, number = found->second;
+        return number;
     }
 
     static std::string_view trimmed(const char* begin, const char* end) {
@@ -144,6 +179,7 @@ private:
     const DelimitedRows& out_;
     DelimitedOutcome done_;
     std::unordered_map<std::string_view, std::int32_t> known_;
+    std::array<std::pair<std::string_view, std::int32_t>, 32> recent_{};
 };
 
 }  // namespace separatrix

@@ -5,12 +5,25 @@ Nothing heavy is imported before a command really runs, so that ``separatrix --h
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
+
+
+def program() -> NoReturn:
+    """Run the command line as a process, and end it with its exit code.
+
+    Threads of Arrow may still read ahead when a command fails. They abort the process if they ask for an
+    interpreter that is taking itself apart, so it ends without that, once everything is written.
+    """
+    code = main()
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -65,5 +65,5 @@ def _collect(path: Path) -> dict[str, Any]:
             for name, value in sorted(vars(final).items())
             if name.endswith("_") and np.ndim(value) and hasattr(value, "shape") and name != "classes_"
         },
-        "passes_recorded": len(getattr(final, "history_", [])),
+        "passes_recorded": len(vars(final).get("history_", [])),
     }

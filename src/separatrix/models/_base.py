@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
+from separatrix.models._records import Records
 from separatrix.models._validation import check_samples, number_labels, score_samples, view_samples
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
@@ -90,7 +91,7 @@ class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[mis
     """An estimator fitted by the one loop."""
 
     certificate_: Certificate
-    history_: list[dict[str, Any]]
+    history_ = Records()
     n_iter_: int
 
     def _observe(

@@ -186,7 +186,7 @@ class StochasticGradient(LinearModel, IterativeEstimator):
         self.certificate_ = replace(result.certificate, status=status, message=message)
         self._store(result, solver)
         if not hasattr(self, "history_"):
-            self.history_: list[dict[str, Any]] = []
+            self.history_ = []
         self.history_ += result.history
         self.n_iter_ = result.iterations
 

@@ -68,6 +68,9 @@ def check_samples(
             dtype="numeric",
             ensure_all_finite=False,
         )
+        samples, y = (checked, None) if y is None else checked
+        if samples.dtype.kind == "O":  # a list with None in it, for example
+            samples = samples.astype(np.float64)
     except (TypeError, ValueError) as error:
         if (table := _text_table(X)) is None:
             raise
@@ -80,7 +83,7 @@ def check_samples(
             f"{error} ({place}). X must hold numbers: encode text columns first, for example with "
             "sklearn.preprocessing.OneHotEncoder."
         ) from None
-    X, y = (checked, None) if y is None else checked
+    X = samples
     if X.dtype.kind in "mM":
         raise TypeError(
             f"X holds dates or durations ({X.dtype}), which {type(estimator).__name__} cannot compare as "

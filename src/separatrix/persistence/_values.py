@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.models._records import Columns
 from separatrix.persistence._container import ModelFileError, Tensors
 
 _TENSOR_TYPES = frozenset(
     {"float64", "float32", "float16", "int64", "int32", "int16", "int8"}
     | {"uint64", "uint32", "uint16", "uint8", "bool"}
 )
-# NumPy pads every string of an array to the longest, so a short file could ask for a huge array, or for many.
-_LARGEST_STRING_ARRAY = 256 << 20
+# NumPy pads every string of an array to the longest, so a short file could ask for a huge array, or for many:
+# texts that take this much more than in the file lie in it padded, as numbers.
+_STRING_ROOM = 1 << 20
+_STRING_GROWTH = 64
 
 
 class Store(dict[str, NDArray[Any]]):
     """The arrays of a file, each to be used once: what a file asks for stays in proportion to its size."""
 
-    string_room = _LARGEST_STRING_ARRAY  # bytes that all arrays of texts may still take
+    string_room = _STRING_ROOM  # bytes that all arrays of texts may still take for padding
 
     def take(self, key: str) -> NDArray[Any]:
         """Return an array, and forget it."""
@@ -34,11 +38,18 @@ class Store(dict[str, NDArray[Any]]):
             raise ModelFileError(f"it names the array {key!r} twice, or holds none of that name")
         return self.pop(key)
 
-    def take_string_room(self, width: int, size: int) -> None:
-        """Refuse more texts than a model has."""
-        self.string_room -= 4 * max(width, 1) * max(size, 1)
+    def take_string_room(self, width: int, values: list[str]) -> None:
+        """Refuse texts that are made of padding."""
+        self.string_room -= max(0, _padding(width, values))
         if self.string_room < 0:
-            raise ModelFileError(f"it asks for {size:,} texts of {width:,} characters each, too large")
+            raise ModelFileError(
+                f"it asks for {len(values):,} texts of {width:,} characters each, too large for what they say"
+            )
+
+
+def _padding(width: int, values: list[str]) -> int:
+    """Return the bytes of an array of texts beyond what is in proportion to these."""
+    return 4 * max(width, 1) * max(len(values), 1) - _STRING_GROWTH * sum(map(len, values))
 
 
 def encode(value: Any, key: str, tensors: Tensors) -> Any:
@@ -52,9 +63,11 @@ def encode(value: Any, key: str, tensors: Tensors) -> Any:
         return value
     if type(value) is float:
         return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Columns):
+        return {"table": _encode_dict(value.arrays, key, tensors)}
     if type(value) is list:
-        if (columns := _columns(value)) is not None:
-            return {"table": _encode_dict(columns, key, tensors)}
+        if (columns := Columns.of(value)) is not None:
+            return encode(columns, key, tensors)
         return [encode(item, f"{key}.{position}", tensors) for position, item in enumerate(value)]
     if type(value) is tuple:
         return {"tuple": encode(list(value), key, tensors)}
@@ -85,29 +98,6 @@ def encode(value: Any, key: str, tensors: Tensors) -> Any:
 
 
 _CSR_PARTS = ("data", "indices", "indptr")
-_COLUMN_TYPES = {float: np.float64, int: np.int64, bool: np.bool_}
-
-
-def _columns(rows: list[Any]) -> dict[str, Any] | None:
-    """Return rows of numbers such as `history_` as one array per name, or None for other lists.
-
-    A fit of a million passes has a million rows: as text they would burst the container's header.
-    """
-    if not rows or not all(type(row) is dict and row.keys() == rows[0].keys() for row in rows):
-        return None
-    columns: dict[str, Any] = {}
-    for name in rows[0]:
-        values = [row[name] for row in rows]
-        kinds = {type(value) for value in values}
-        kind = kinds.pop()
-        if type(name) is not str or kinds or kind not in (*_COLUMN_TYPES, type(None)):
-            return None
-        if kind is int and not all(-(2**63) <= value < 2**63 for value in values):
-            return None
-        columns[name] = None if kind is type(None) else np.array(values, dtype=_COLUMN_TYPES[kind])
-    # Rows are larger than what they are made of: single bytes could make hundreds of times their own size.
-    wide = any(column is not None and column.itemsize == 8 for column in columns.values())
-    return columns if wide else None
 
 
 def _encode_dict(value: dict[Any, Any], key: str, tensors: Tensors) -> dict[str, Any]:
@@ -125,21 +115,16 @@ def _encode_array(array: NDArray[Any], key: str, tensors: Tensors) -> dict[str, 
         tensors[key] = np.asarray(native.T if transposed else native, order="C")
         return {"transposed" if transposed else "tensor": key}
     if array.dtype.kind == "U":
-        width = array.dtype.itemsize // 4
-        _check_string_array(width, array.size)
-        return {"strings": {"values": array.ravel().tolist(), "width": width, "shape": list(array.shape)}}
+        width, values = array.dtype.itemsize // 4, array.ravel().tolist()
+        if _padding(width, values) > _STRING_ROOM // 4:
+            codes = np.ascontiguousarray(array, dtype=f"=U{width}").reshape(-1).view(np.uint32)
+            tensors[key] = codes.reshape(*array.shape, width)
+            return {"characters": key}
+        return {"strings": {"values": values, "width": width, "shape": list(array.shape)}}
     if array.dtype.kind == "O":
         values = encode(array.ravel().tolist(), key, tensors)
         return {"objects": {"values": values, "shape": list(array.shape)}}
     raise ModelFileError(f"is an array of {array.dtype}, which model files cannot keep; convert it first")
-
-
-def _check_string_array(width: int, size: int) -> None:
-    if 4 * width * size > _LARGEST_STRING_ARRAY:
-        raise ModelFileError(
-            f"is an array of {size:,} texts of {width:,} characters each, too large for a model file; "
-            "use shorter class labels"
-        )
 
 
 def _why_not(value: Any) -> str:
@@ -168,22 +153,28 @@ def decode(node: Any, tensors: Store) -> Any:
     return _DECODERS[kind](content, tensors)
 
 
-def _decode_table(content: dict[str, Any], tensors: Store) -> list[dict[str, Any]]:
+def _decode_table(content: dict[str, Any], tensors: Store) -> Columns:
+    """Return columns, which are no larger than their bytes in the file; rows are made when someone looks."""
     columns = decode(content, tensors)
     arrays = [column for column in columns.values() if column is not None]
-    if not any(column.itemsize == 8 for column in arrays) or any(column.ndim != 1 for column in arrays):
+    if not arrays or any(column.ndim != 1 or len(column) != len(arrays[0]) for column in arrays):
         raise ModelFileError("it holds a table whose columns are no rows of numbers")
-    count = len(arrays[0])
-    values = [[None] * count if column is None else column.tolist() for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    return Columns(columns)
 
 
 def _decode_strings(content: dict[str, Any], tensors: Store) -> NDArray[Any]:
     values, width = [str(value) for value in content["values"]], int(content["width"])
-    tensors.take_string_room(width, len(values))
+    tensors.take_string_room(width, values)
     if any(len(value) > width for value in values):
         raise ModelFileError("it holds a text longer than declared")
     return np.array(values, dtype=f"<U{width}").reshape(content["shape"])
+
+
+def _decode_characters(key: str, tensors: Store) -> NDArray[Any]:
+    codes = tensors.take(key)
+    if codes.dtype != np.uint32 or codes.ndim < 1 or not codes.size or codes.max() > sys.maxunicode:
+        raise ModelFileError("it holds texts of something else than characters")
+    return codes.reshape(-1).view(f"=U{codes.shape[-1]}").reshape(codes.shape[:-1])
 
 
 def _decode_objects(content: dict[str, Any], tensors: Store) -> NDArray[Any]:
@@ -263,6 +254,7 @@ _DECODERS: dict[str, Any] = {
     "tensor": lambda key, tensors: tensors.take(key),
     "transposed": lambda key, tensors: tensors.take(key).T,
     "strings": _decode_strings,
+    "characters": _decode_characters,
     "objects": _decode_objects,
     "csr": _decode_csr,
     "certificate": _decode_certificate,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from separatrix.plot._canvas import INK, PALETTE, label_axes, new_figure, outside_legend
 from separatrix.plot._field import Field, draw_edges, draw_regions, grid_lines
+from separatrix.plot._page import PageWriter
 from separatrix.plot._plane import Plane, Samples, find_plane, on_grid, read_samples
 from separatrix.plot._points import choose_points, draw_points, point_size
 
@@ -22,8 +23,6 @@ _RESOLUTION = 120
 _DPI = 100
 _TITLE_WIDTH = 92
 _TITLE_LINES = 3
-# Of the frames in a page; matplotlib leaves out what comes after its limit.
-_MOST_MEGABYTES = 2000.0
 
 
 def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
@@ -38,8 +37,8 @@ def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
     trace : Trace
         From `separatrix.trace`.
     path : str or path
-        File to write: ``.gif``, ``.html`` (a page with buttons) or ``.mp4``, which needs the program ffmpeg
-        or the extra ``video``.
+        File to write: ``.gif``, ``.html`` (one page with buttons that needs no network) or ``.mp4``, which
+        needs the program ffmpeg or the extra ``video``.
     max_frames : int, default=100
         Most frames.
     fps : float, default=4
@@ -76,7 +75,7 @@ def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
     plane = find_plane(samples, names, None, directions)
     # Made first: a missing matplotlib or ffmpeg is said before the work.
     scene = _Scene(trace, samples, plane)
-    writer = _writer(target, fps)
+    writer = _writer(target, f"{type(trace.model).__name__}, step by step", fps)
     picked, numbers, heights, height_name = _pick(trace, max_frames, only_changes)
     scene.prepare(numbers, heights, height_name)
     # A picture that ends half-way must not take the place of an older whole one.
@@ -92,15 +91,14 @@ def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
     return target
 
 
-def _writer(target: Path, fps: Any) -> Any:
+def _writer(target: Path, title: str, fps: Any) -> Any:
     from matplotlib import animation
 
     kind = target.suffix.lower()
     if kind == ".gif":
         return animation.PillowWriter(fps=fps)
     if kind == ".html":
-        return animation.HTMLWriter(fps=fps, embed_frames=True, default_mode="once",
-                                    embed_limit=_MOST_MEGABYTES)
+        return PageWriter(title, fps)
     program = find_ffmpeg()
     if program is None:
         raise RuntimeError(".mp4 needs the program ffmpeg, which is not installed: install it, or "

@@ -19,6 +19,7 @@ _CHALK, _DARK = "#E4E4E4", 0.4
 _OWN = "separatrix"
 _LEGEND_INCHES = 2.1
 _LETTER_INCHES = 0.075
+_LETTER_WIDTH = 0.58  # of a letter's height
 # Ticks, their labels and the name of an axis on the right.
 _AXIS_INCHES = 0.75
 _TINT = 0.76
@@ -74,10 +75,11 @@ def legend_panel(figure: "Figure") -> dict[str, Any]:
 
 
 def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
-                   regions: bool = False) -> None:
+                   regions: bool = False) -> bool:
     """Put the legend right of the data, where it hides nothing, nor the labels of a second axis.
 
-    `regions` says that the marks are dark whatever the paper is, since they lie on light regions.
+    `regions` says that the marks are dark whatever the paper is, since they lie on light regions. Returns
+    whether there was room; else the legend is within the Axes.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -90,15 +92,19 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
                        bbox_transform=ax.transAxes + gap,
                        borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
     if figure.get_label() != _OWN:
-        if figure.get_layout_engine() is None and not _is_free(ax, legend):
+        from separatrix.plot._room import has_layout
+
+        beside = has_layout(figure) or _is_free(ax, legend)
+        if not beside:
             _inside_legend(ax, handles)
-        return
+        return beside
     # A figure of ours grows with its legend, so that long names take nothing from the picture.
     width, height = figure.get_size_inches()
     first = getattr(figure, "_first_width", width)
     figure._first_width = first
     needed = legend.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
     figure.set_size_inches(max(width, first + needed - _LEGEND_INCHES), height)
+    return True
 
 
 def _is_free(ax: "Axes", legend: Any) -> bool:
@@ -114,14 +120,24 @@ def _is_free(ax: "Axes", legend: Any) -> bool:
 def _inside_legend(ax: "Axes", handles: list[Any]) -> None:
     """Put a small legend where it hides least of the data; the first entries, if there is no room for all."""
     paper = "#F4F4F4" if ink(ax) == INK else "#333333"
-    names = short_names([handle.get_label() for handle in handles], 36)
-    for count in range(len(handles), 0, -1):
+    ax.apply_aspect()  # a square picture is narrower than its place
+    # Labels that are still to come may take a part of the Axes.
+    room = 0.85 * ax.get_window_extent().width, 0.8 * ax.get_window_extent().height
+    count, letters = len(handles), 36
+    while True:
         left = len(handles) - count
-        legend = ax.legend(handles=handles[:count], labels=names[:count], loc="best", fontsize="xx-small",
+        legend = ax.legend(handles=handles[:count],
+                           labels=short_names([handle.get_label() for handle in handles], letters)[:count],
+                           loc="best", fontsize="xx-small",
                            labelspacing=0.25, handlelength=1.6, borderaxespad=0.3, frameon=True,
                            facecolor=paper, labelcolor=ink(ax), edgecolor="none", framealpha=0.85,
                            title=f"and {left} more" if left else None, title_fontsize="xx-small")
-        if legend.get_window_extent().height <= 0.9 * ax.get_window_extent().height:
+        taken = legend.get_window_extent()
+        if taken.width > room[0] and letters > 12:
+            letters -= 4
+        elif taken.height > room[1] and count > 1:
+            count -= 1
+        else:
             return
 
 
@@ -168,10 +184,13 @@ def _shared(names: list[str]) -> int:
 
 
 def label_axes(ax: "Axes", labels: tuple[str, str], most: int = 44) -> None:
-    """Name the axes, long names in several lines."""
-    x, y = ("\n".join(line for part in label.splitlines() for line in wrap(part, most)) for label in labels)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    """Name the axes, long names in several lines, none of them longer than small Axes."""
+    figure: Any = ax.get_figure(root=True)
+    extent = ax.get_window_extent()
+    for label, axis, pixels in zip(labels, (ax.xaxis, ax.yaxis), (extent.width, extent.height), strict=True):
+        letter = _LETTER_WIDTH * float(axis.label.get_fontsize()) * figure.dpi / 72
+        room = most if figure.get_label() == _OWN else max(12, min(most, int(pixels / letter)))
+        axis.set_label_text("\n".join(line for part in label.splitlines() for line in wrap(part, room)))
 
 
 def final_step(model: Any) -> Any:

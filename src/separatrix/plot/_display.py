@@ -31,6 +31,10 @@ class Display:
             if square:
                 figure.set_layout_engine("compressed")
             ax = figure.subplots()
+        else:
+            from separatrix.plot._room import make_room
+
+            make_room(ax)
         self.ax_ = ax
         root: Any = ax.get_figure(root=True)
         self.figure_ = root

@@ -1,5 +1,6 @@
 """A kernel's view of the samples."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 800
 # Share of the entries that a cut scale still covers.
 _USUAL = 0.98
+_LONG_NUMBER = re.compile(r"\d+\.\d{4,}(e[-+]?\d+)?")
 
 
 @dataclass(eq=False)
@@ -167,7 +169,7 @@ class KernelMatrixDisplay(Display):
                               extend=("both" if signed else "max") if beyond else "neither")
         part = f"{count:,} of {self.total:,}" if count < self.total else f"{count:,}"
         ax.set_xlabel(f"{part} samples, ordered by class")
-        ax.set_title(self.title, fontsize="small")
+        ax.set_title(_LONG_NUMBER.sub(lambda found: f"{float(found[0]):.4g}", self.title), fontsize="small")
         return self
 
 

@@ -98,8 +98,6 @@ class LossesDisplay(Display):
         ax.set_xlim(margins[0], margins[-1])
         ax.set_ylim(-0.06, 4.0)
         ax.axvline(0.0, color=ink(ax), linewidth=0.6, alpha=0.5, zorder=0)
-        for place, words, side in ((-0.05, "wrong side", "right"), (0.05, "right side", "left")):
-            ax.text(place, 3.93, words, ha=side, va="top", fontsize="small")
         ax.set_xlabel("margin m = y f(x)")
         ax.set_ylabel("loss l(m)")
         if lower is not None:
@@ -109,7 +107,9 @@ class LossesDisplay(Display):
             lower.set_ylim(-4.4, 2.2)
             lower.set_xlabel("margin m = y f(x)")
             lower.set_ylabel("slope l'(m)")
-        outside_legend(ax, handles)
+        if outside_legend(ax, handles):  # one within the Axes would hide the words
+            for place, words, side in ((-0.05, "wrong side", "right"), (0.05, "right side", "left")):
+                ax.text(place, 3.93, words, ha=side, va="top", fontsize="small")
         return self
 
 

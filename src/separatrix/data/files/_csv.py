@@ -21,10 +21,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-import numpy as np
-
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
-from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns
+from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns, whole_lines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -164,7 +162,7 @@ class CsvSource(TabularSource):
                 at = max(buffer.rfind(b"\n", 0, held), buffer.rfind(b"\r", 0, held)) + 1
                 whole = memoryview(buffer)[:at]
                 if mark is not None and buffer.find(mark, 0, held) >= 0:
-                    if not _whole_lines(whole, mark, delimiter):
+                    if not whole_lines(whole, mark, delimiter):
                         self._quoted = True
                         yield from self._by_arrow(_Rest(bytes(buffer[:held]), file), plan)
                         return
@@ -212,13 +210,17 @@ class CsvSource(TabularSource):
         from pyarrow import csv as arrow_csv
 
         options["parse_options"].newlines_in_values = False
+        # Memory of Arrow's own: of ours, its threads would ask Python for leave to let go, even while a
+        # failed program ends, and abort it.
+        content = pa.allocate_buffer(len(text))
+        memoryview(content).cast("B")[:] = text
         try:
-            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+            table = arrow_csv.read_csv(pa.BufferReader(content), **options)
         except pa.ArrowInvalid as error:
             if not _straddles(error):
                 raise
             options["read_options"].block_size = len(text)
-            table = arrow_csv.read_csv(pa.BufferReader(text), **options)
+            table = arrow_csv.read_csv(pa.BufferReader(content), **options)
         return iter(table.to_batches())
 
     def _options(self, types: dict[str, Any], positions: list[int], block_size: int) -> dict[str, Any]:
@@ -276,29 +278,6 @@ class CsvSource(TabularSource):
 def _straddles(error: Exception) -> bool:
     """Tell whether a line was longer than the block that Arrow read."""
     return "straddl" in str(error)
-
-
-def _whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
-    """Tell whether quoted values certainly begin and end within their lines.
-
-    Quotation marks must come in pairs in one line, the first of a pair at the beginning of a value (or after
-    a mark: a doubled one), the second at its end. Anything else is left to a parser.
-    """
-    if len(mark) > 1 or len(delimiter) > 1 or not text:
-        return False
-    content = np.frombuffer(text, dtype=np.uint8)
-    marks = np.flatnonzero(content == mark[0])
-    if len(marks) % 2:
-        return False
-    begins, ends = marks[0::2], marks[1::2]
-    edges = np.zeros(256, dtype=bool)
-    edges[[mark[0], delimiter[0], ord("\n"), ord("\r")]] = True
-    lines = np.flatnonzero((content == ord("\n")) | (content == ord("\r")))
-    lines = np.append(lines, len(content))
-    alone = edges[content[begins - 1]] | (begins == 0)
-    closed = ends + 1 < len(content)
-    within = ends < lines[np.searchsorted(lines, begins)]
-    return bool(np.all(alone & closed & within) and np.all(edges[content[ends + 1]]))
 
 
 class _Rest(io.RawIOBase):
@@ -462,5 +441,5 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
     if row == 0:
         raise DataFileError(f"{name}: the file has a header but no data rows; add rows below the header")
     if missing:
-        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first)}")
+        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, target)}")
     raise DataFileError(f"{name}: {reason}")

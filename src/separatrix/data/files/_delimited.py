@@ -57,9 +57,7 @@ class Layout(NamedTuple):
 
 def parse_rows(text: bytes | memoryview, layout: Layout) -> Numbers | None:
     """Return what whole lines hold; None if they need a closer look."""
-    raw = np.frombuffer(text, dtype=np.int8)
-    ends = _pieces(text)
-    pieces = [raw[a:b] for a, b in zip([0, *ends], [*ends, len(raw)], strict=True)]
+    pieces = _pieces(text)
     bounds = np.cumsum([0, *in_threads(lambda k: _hot.count_lines(pieces[k]), len(pieces))])
     values, codes = np.empty((bounds[-1], layout.width)), np.empty(bounds[-1], dtype=np.int32)
 
@@ -100,15 +98,26 @@ def text_columns(text: bytes, names: list[str], delimiter: str) -> list[bool] | 
     return [bool(text) for text in texts] if plain else None
 
 
-def _pieces(text: bytes | memoryview) -> list[int]:
-    """Return where to cut a text at line ends, for each thread its part."""
+def whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
+    """Tell whether quoted values certainly begin and end within their lines."""
+    if len(mark) > 1 or len(delimiter) > 1 or not text:
+        return False
+    pieces = _pieces(text)
+    return all(
+        in_threads(lambda k: _hot.quotes_within_lines(pieces[k], mark[0], delimiter[0]), len(pieces))
+    )
+
+
+def _pieces(text: bytes | memoryview) -> list[NDArray[np.int8]]:
+    """Cut a text at line ends, for each thread its part."""
+    raw = np.frombuffer(text, dtype=np.int8)
     count = min(thread_count(None), len(text) // _TASK_BYTES)
     ends: list[int] = []
     for k in range(1, count):
         found = _LINE_END.search(text, k * len(text) // count)
         if found and (not ends or found.end() > ends[-1]):
             ends.append(found.end())
-    return ends
+    return [raw[a:b] for a, b in zip([0, *ends], [*ends, len(raw)], strict=True)]
 
 
 _MARKS = list(MISSING_MARKS)

@@ -248,7 +248,8 @@ class TabularSource(ABC):
         if rows == 0:
             raise DataFileError(f"{self.name}: the file has no data rows")
         if missing:
-            raise DataFileError(f"{self.name}: {missing_message(missing, rows_missing, rows, first)}")
+            message = missing_message(missing, rows_missing, rows, first, plan.target)
+            raise DataFileError(f"{self.name}: {message}")
         raise DataFileError(f"{self.name}: {reason}")
 
 
@@ -308,16 +309,18 @@ def check_number(name: str, place: str, column: str, value: str, decimal: str = 
         )
 
 
-def missing_message(missing: Counter[str], rows_missing: int, rows: int, first: str) -> str:
+def missing_message(
+    missing: Counter[str], rows_missing: int, rows: int, first: str, target: str | None
+) -> str:
     """Return what is said about missing values: counts, the first place, the remedies."""
     total = missing.total()
     plural = "s" if total > 1 else ""
     listed = ", ".join(f"{column} {count:,}" for column, count in missing.most_common(5))
     more = f" and {len(missing) - 5} more columns" if len(missing) > 5 else ""
+    fill = "fill values in (--missing mean), or leave out a column that has many (--ignore)"
+    if target in missing:  # what is to be learnt cannot be made up
+        fill = "or give them; a target is never filled in"
     return (
         f"{total:,} missing value{plural}, in {rows_missing:,} of {rows:,} rows ({listed}{more}), the "
-        "first in "
-        f"{first}; leave such rows out (--missing drop), fill values in (--missing mean), or leave out a "
-        "column "
-        "that has many (--ignore)"
+        f"first in {first}; leave such rows out (--missing drop), {fill}"
     )
