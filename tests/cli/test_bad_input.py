@@ -237,6 +237,16 @@ def test_a_full_disk_is_told_in_one_line(words, banknote, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that can close streams")
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-"])
+def test_closed_streams_do_not_change_how_a_command_ends(closed, tmp_path):
+    command = f'"{sys.executable}" -m separatrix'
+    script = f"{command} --version {closed}; echo $? >> codes; {command} fit missing.csv {closed}; echo $? >> codes"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (tmp_path / "codes").read_text() == "0\n2\n"
+    assert "Traceback" not in done.stderr
+
+
 def test_what_was_noticed_is_told_with_the_error(run, tmp_path):
     texts = "\n".join(f"{'ab'[k % 2]}\ttext number {k}" for k in range(200))
     file = tmp_path / "t.tsv"

@@ -20,6 +20,9 @@ def program() -> NoReturn:
     Threads of Arrow may still read ahead when a command fails. They abort the process if they ask for an
     interpreter that is taking itself apart, so it ends without that, once everything is written.
     """
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # whoever started the process has closed it
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
     code = main()
     atexit._run_exitfuncs()
     sys.stderr.flush()
