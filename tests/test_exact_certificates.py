@@ -116,3 +116,22 @@ def test_targets_far_from_0(model: type, C: float, shift: float) -> None:
     assert away.intercept_[0] - shift == pytest.approx(near.intercept_[0], abs=1e-6 + 1e-15 * abs(shift))
     assert_allclose(away.dual_coef_, near.dual_coef_, atol=1e-6 * C)
     check(away, *exact_regression(away, X, y + shift))
+
+
+@pytest.mark.parametrize(("n", "d", "C"), [(4, 35, 5e5), (21, 19, 4e5), (80, 8, 6e5)])
+def test_a_tube_without_width_at_a_large_cost(n: int, d: int, C: float) -> None:
+    """Both variables of a sample are large there; their difference, which scores are made of, is not."""
+    random = np.random.default_rng(n)
+    X = random.normal(size=(n, d))
+    t = X @ random.normal(size=d) / np.sqrt(d) + random.normal(size=n)
+    model = NuSVR(C=C, nu=0.6, tol=1e-6).fit(X, t)
+    check(model, *exact_regression(model, X, t))
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.relative_gap < 1e-4
+
+
+def test_samples_on_the_boundary_cost_no_more_than_the_gap_asked_for() -> None:
+    X = 2 + np.random.default_rng(0).normal(size=(36, 5)).astype(np.float32)
+    model = OneClassSVM(kernel="linear", nu=0.5, tol=1e-6).fit(X)
+    check(model, *exact_one_class(model, X))
+    assert model.certificate_.relative_gap <= 1e-6

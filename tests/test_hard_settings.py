@@ -12,7 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from separatrix.data.memory import view_of
 from separatrix.kernels import Linear, Sigmoid
+from separatrix.models.linear_svm import LinearSVC
+from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.svc import SVC, NuSVC
+from separatrix.models.svr import SVR, NuSVR
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import choose_precision
 
@@ -120,3 +123,30 @@ def test_duplicated_points_of_opposite_labels(kernel):
     model = fit(np.concatenate([X, X]), np.repeat([1, -1], 800), C=1e8, kernel=kernel)
     assert model.certificate_.status == "converged"
     assert model.certificate_.relative_gap <= 1e-2
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVR])
+def test_noise_that_a_smooth_kernel_is_to_follow(machine):
+    """A kernel matrix of half rank: pairs of samples alone take more steps than the limit."""
+    random = np.random.default_rng(100)
+    samples = np.tile(random.standard_normal((400, 3)), (2, 1))
+    model = machine(C=1e6).fit(samples, np.where(random.random(800) < 0.5, 1, -1))
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-3
+    assert found.iterations < 2_000_000
+
+
+@pytest.mark.parametrize("C", [1e100, 1e200, 1e300])
+@pytest.mark.parametrize("machine", [LinearSVC, LinearSVR, SVC, SVR, NuSVR])
+def test_costs_near_the_largest_number_warn_of_convergence_alone(machine, C):
+    settings = {} if machine in (LinearSVC, LinearSVR) else {"kernel": "linear"}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = machine(C=C, **settings)
+        try:
+            status = model.fit(X[:200], NOISE[:200]).certificate_.status
+        except ValueError as refused:
+            status = str(refused)
+    assert status == "max_iter" or "StandardScaler" in status
+    assert {warning.category for warning in heard} <= {ConvergenceWarning}

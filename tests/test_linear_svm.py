@@ -572,3 +572,15 @@ def test_a_gap_that_single_precision_cannot_close_is_told_as_such():
     y = X[:, 0] - X[:, 1] > 0
     with pytest.warns(ConvergenceWarning, match=r"above tol=1e-12: single precision ends here: .* float64"):
         LinearSVC(loss="hinge", C=100.0, tol=1e-12, max_iter=10_000).fit(X, y)
+
+
+def test_single_precision_ends_a_fit_whose_weights_cannot_be_better():
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC(multi_class="crammer_singer", tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"above tol=1e-09: single precision ends here: .* float64"):
+        model.fit(X.astype(np.float32), y)
+    assert model.n_iter_ < 100
+    assert model.certificate_.status == "max_iter"
+    assert model.certificate_.relative_gap < 1e-6
+    better = model.fit(X.astype(np.float32).astype(np.float64), y)
+    assert better.certificate_.status == "converged"

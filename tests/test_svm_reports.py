@@ -263,6 +263,18 @@ BAD = {
         Y,
         r"not symmetric: entry \(\d+, \d+\)",
     ),
+    "lopsided callable": (
+        SVC(kernel=lambda A, B: A @ np.triu(np.ones((6, 6))) @ B.T),
+        X,
+        Y,
+        r"is not symmetric: .* at row \d+, column \d+.*0\.5 \* \(k\(A, B\) \+ k\(B, A\)\.T\)",
+    ),
+    "random callable": (
+        SVR(kernel=lambda A, B: np.random.default_rng(0).standard_normal((len(A), len(B)))),
+        X,
+        Y,
+        "is not symmetric.*leave out what is random",
+    ),
     "wrong shape": (SVC(kernel=lambda A, B: A), X, Y, r"returned shape .* must return shape"),
     "NaN": (SVC(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)), X, Y, "nan"),
     "one class": (SVC(), X, np.zeros(20), "only one class: 0.0"),

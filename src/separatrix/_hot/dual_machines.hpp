@@ -2,6 +2,7 @@
 // would take some forty calls for them, which on small data cost as much as the fit.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -40,6 +41,12 @@ class DualMeaning {
     // What a variable adds to the gap.
     static double part(double a, double u, double h) { return h > 0 ? a * h : (a - u) * h; }
 
+    // Whether the second half of the variables are the other deviations of the first half's samples: ν-regression.
+    bool twice(std::int64_t begin, std::int64_t end) const {
+        const std::int64_t *first = p.rows + begin, *second = first + (end - begin) / 2;
+        return p.separate && (end - begin) % 2 == 0 && std::equal(first, second, second);
+    }
+
     // The mean over the free variables of a sign (0: of both), else the middle of the interval that optimality leaves.
     double level(std::int64_t begin, std::int64_t end, int sign) const {
         double sum = 0, free = 0, low = -INF, high = INF;
@@ -77,25 +84,32 @@ public:
         const bool hard = end > begin && p.upper[begin] == INF;
         double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0, wider = 0;
         bool ones = true;  // p = −1 throughout
+        // What both deviations of a sample have in common is in no weight and in no dual value, only in their fixed
+        // sum: the gap has ε times it, and errors of scores do not reach it.
+        const std::int64_t half = twice(begin, end) ? (end - begin) / 2 : 0;
+        const auto common = [&](std::int64_t v) {
+            return half == 0 ? 0.0 : std::fmin(p.alpha[v], p.alpha[v < begin + half ? v + half : v - half]);
+        };
         for (std::int64_t v = begin; v < end; ++v) {
-            const double term = p.alpha[v] * p.lengths[p.rows[v]];
+            const double term = (p.alpha[v] - common(v)) * p.lengths[p.rows[v]];
             length += term;
             rounding += term * term;
         }
         const double score_error = p.unit * std::sqrt(rounding);  // of a sample whose own kernel value is 1
         for (std::int64_t v = begin; v < end; ++v) {
-            const double a = p.alpha[v], g = p.gradient[v], h = g + p.signs[v] * b - rho, slack = h < 0 ? -h : 0.0;
+            const double shared = common(v), a = p.alpha[v] - shared, g = p.gradient[v];
+            const double h = g + p.signs[v] * b - rho, slack = h < 0 ? -h : 0.0;
             products += a * g;
             constant += a * p.linear[v];
             if (!hard) {  // convex in h, so the worst of an interval is at one of its ends
                 const double error = p.doubt[k] + score_error * p.lengths[p.rows[v]];
                 const double u = p.upper[v], at = part(a, u, h);
-                gap += at;
+                gap += at - rho * shared;
                 wider += std::fmax(part(a, u, h - error), part(a, u, h + error)) - at;
             }
             worst = slack > worst ? slack : worst;
             ones &= p.linear[v] == -1.0;
-            to.coef[v] = p.signs[v] * a + 0.0;  // no −0.0
+            to.coef[v] = p.signs[v] * p.alpha[v] + 0.0;  // no −0.0
             to.slack[v] = slack;
         }
         const double square = products - constant;

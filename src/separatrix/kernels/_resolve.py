@@ -76,8 +76,26 @@ class CallableKernel(Kernel):
         """Kernel value of each row of `A` with itself, shape (n,)."""
         # Small square blocks: a function on blocks need not be quick for one pair at a time.
         starts = range(0, _count(A), _DIAGONAL_ROWS)
-        parts = [np.diagonal(self(A[start : start + _DIAGONAL_ROWS])) for start in starts]
+        parts = [self._own_diagonal(A[start : start + _DIAGONAL_ROWS]) for start in starts]
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def _own_diagonal(self, A: Rows) -> NDArray[Any]:
+        """Return the diagonal of samples with themselves; refuse a function that is no kernel.
+
+        One that is not symmetric, or returns other values with each call, has no best machine: steps towards
+        it go on for ever. What rounding makes of a distance or a long sum is far less than what is refused.
+        """
+        values = self(A)
+        difference = np.abs(values - values.T)
+        i, j = (int(place) for place in np.unravel_index(np.argmax(difference), difference.shape))
+        if difference[i, j] > np.sqrt(np.finfo(values.dtype).eps) * np.abs(values).max():
+            raise ValueError(
+                f"kernel {self._name} is not symmetric: of {_count(A)} samples and themselves it returned "
+                f"{values[i, j]:.6g} at row {i}, column {j}, and {values[j, i]:.6g} at row {j}, column {i}; "
+                "k(x, z) must equal k(z, x), with each call. Make it symmetric, for example by "
+                "0.5 * (k(A, B) + k(B, A).T), and leave out what is random."
+            )
+        return np.diagonal(values)
 
     @property
     def _name(self) -> str:

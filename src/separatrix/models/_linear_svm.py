@@ -129,7 +129,10 @@ class LinearSVM(IterativeEstimator):
         for make, start in parts:
             problem = make()
             goal = goal_of(self.tol, problem)
-            with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
+            work = X.shape[0] * X.shape[1] * problem.columns
+            # Numbers that overflow, as an extreme C makes them, end in the certificate, or are refused.
+            quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+            with at_most(self.n_jobs), single_threaded(work), quiet:
                 solver = self._solver(problem, self._method(problem.view, penalty), goal, start)
                 outcome = run(
                     solver,

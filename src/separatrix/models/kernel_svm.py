@@ -143,15 +143,16 @@ class KernelSVM(IterativeEstimator):
                 return {name: value for name, value in vars(twin).items() if name not in self.get_params()}
 
             context, observer = self._observe(None, X, y, {"sample_weight": weights}, attributes)
-        outcome = run(
-            solver,
-            Below(-1.0),
-            max_iter=np.inf,
-            max_time=self.max_time,
-            verbose=int(self.verbose),
-            name=type(self).__name__,
-            observer=observer,
-        )
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the certificate tells
+            outcome = run(
+                solver,
+                Below(-1.0),
+                max_iter=np.inf,
+                max_time=self.max_time,
+                verbose=int(self.verbose),
+                name=type(self).__name__,
+                observer=observer,
+            )
         if outcome.status == "inseparable" and np.isfinite(problems[0].upper[0]):
             raise ValueError(NOT_FINITE)  # only rounding errors make a bounded problem unbounded
         if context is not None:

@@ -126,7 +126,11 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
             digits = _DIGITS * float(np.finfo(np.float32 if single else np.float64).eps)
             assert isinstance(solver, SupportMachines)
             largest = float(np.max(solver.matrix.diag))
-            return raised(machine, upper, digits * largest * float(machine.coef.sum()))
+            total = float(machine.coef.sum())
+            by = digits * largest * total
+            if not machine.vanishes:  # it costs by * total at most: within the gap asked for
+                by = min(by, 0.5 * solver.gap * abs(machine.dual) / total)
+            return raised(machine, upper, by)
 
         def keep(model: OneClassSVM, solver: Solver) -> None:
             machine = found(solver)

@@ -23,8 +23,6 @@ from separatrix.solvers._dual import NEGATIVE, State, Work, dot
 
 #: What a factor may leave of the diagonal of K, relative to its largest entry.
 _LEFT = 1e-13
-#: Points for each column of a factor, at least: others are not of low rank.
-_POINTS_PER_COLUMN = 4
 #: Columns that a factor gains at a time.
 _COLUMNS = 16
 #: The method takes as long as steps of pairs: so many for each squared column of the factor.
@@ -98,7 +96,7 @@ def interior(work: Work, state: State, most: float) -> bool:
     if state.factor is None:
         state.factor = LowRank(work)
     n = work.points.size
-    most = min(most, n / _POINTS_PER_COLUMN, work.matrix.cache_bytes / 32 / n)
+    most = min(most, n, work.matrix.cache_bytes / 32 / n)
     with single_threaded(np.inf):
         if state.factor.used or not state.factor.grow(int(most)):
             return False

@@ -241,7 +241,7 @@ class LinearCrammerSinger:
                     part *= 0.3  # what is missing sleeps
                 if measure > self.tol and poor > 1 and self.dtype == np.float32:
                     self._allocate(np.dtype(np.float64))  # what is missing is rounding
-            yield Step(record, measure)
+            yield Step(record, measure, "max_iter" if self._only_rounding() else None)
             if self._certified is not None:
                 self._take_over(*self._proven)
             if self._newton_fits(epoch):
@@ -281,11 +281,13 @@ class LinearCrammerSinger:
             self._certified = None
             proof = self._certify((weights, bias))
             self.level = proof.primal
-            record = {"epoch": state.measure()[2], "gap": proof.gap, "objective": proof.primal}
-            yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap)
-            primal, dual, _ = state.measure()
-            if primal - dual <= goal * primal:
-                return  # the rest is rounding
+            primal, dual, epoch = state.measure()
+            record = {"epoch": epoch, "gap": proof.gap, "objective": proof.primal}
+            reached = primal - dual <= goal * primal  # the rest is rounding
+            finished = "max_iter" if reached and self.view.dtype != np.float64 else None
+            yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap, finished)
+            if reached:
+                return
 
     def _epoch(self, control: Control, part: float) -> bool:
         """Visit every sample that is awake; return False if the loop wants to stop on the way."""
@@ -362,15 +364,30 @@ class LinearCrammerSinger:
                 W, b = weights, self.constant * bias
                 if self.view.dtype != np.float64:  # what the fit returns
                     W, b = (part.astype(self.view.dtype).astype(np.float64) for part in (W, b))
-                h = self.gap.scores(W)[:, : self.columns] + b[: self.columns] + 1.0
-                every = np.arange(h.shape[0])
-                h[every, self.gap.classes] -= 1.0
-                loss = float(self.gap.scale @ (h.max(axis=1) - h[every, self.gap.classes]))
-                squares = float(np.vdot(W, W))
-                if self.constant:
-                    squares += float(b @ b) / self.constant**2
-                self._certified = self._best(Certified(W, b[: self.columns], loss + 0.5 * squares, dual))
+                found = Certified(W, b[: self.columns], self._primal(W, b), dual)
+                self._certified = self._best(found)
         return self._certified
+
+    def _primal(self, W: Array, b: Array) -> float:
+        """Return the objective of weights and intercepts."""
+        h = self.gap.scores(W)[:, : self.columns] + b[: self.columns] + 1.0
+        every = np.arange(h.shape[0])
+        h[every, self.gap.classes] -= 1.0
+        loss = float(self.gap.scale @ (h.max(axis=1) - h[every, self.gap.classes]))
+        squares = float(np.vdot(W, W))
+        if self.constant:
+            squares += float(b @ b) / self.constant**2
+        return loss + 0.5 * squares
+
+    def _only_rounding(self) -> bool:
+        """Return whether only rounding to the samples' precision makes the weights miss the tolerance."""
+        proof = self._certified
+        if proof is None or self.view.dtype == np.float64 or proof.relative_gap <= self.tol:
+            return False
+        weights, bias = self._proven[1]
+        with single_threaded(np.inf):
+            primal = self._primal(weights, self.constant * bias)
+        return primal - proof.dual <= _SAFE * self.tol * primal
 
     def _best(self, found: Certified) -> Certified:
         """Return the best weights and bound that were ever seen: epochs may lose what steps found."""
