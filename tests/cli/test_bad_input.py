@@ -241,7 +241,9 @@ def test_a_full_disk_is_told_in_one_line(words, banknote, tmp_path):
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-"])
 def test_closed_streams_do_not_change_how_a_command_ends(closed, tmp_path):
     command = f'"{sys.executable}" -m separatrix'
-    script = f"{command} --version {closed}; echo $? >> codes; {command} fit missing.csv {closed}; echo $? >> codes"
+    script = "".join(
+        f"{command} {words} {closed}; echo $? >> codes\n" for words in ("--version", "fit missing.csv")
+    )
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (tmp_path / "codes").read_text() == "0\n2\n"
     assert "Traceback" not in done.stderr
