@@ -42,6 +42,8 @@ _SOON = 4
 _LENGTHS = 6
 #: Length of a step after which the Hessian is another one.
 _FAR = 1.5
+#: Share of the distance between a sample's minimum and that of all rows that needs no steps on the sample.
+_LITTLE = 0.3
 #: Features from which products of rows are dear.
 DEAR = 256
 
@@ -86,6 +88,8 @@ class Descent:
         self.final = objective is solver.objective
         self.flat, self.exact = solver.flat, solver.method == "newton"
         self.keeps = self.exact or (rows is objective and objective.columns == 1)
+        # A sample's minimum is as far from that of all rows as chance makes it: about half for each weight.
+        self.chance = 0.5 * coef.size * (solver.objective.view.shape[0] / objective.view.shape[0])
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=solver.memory)
         n, d = objective.view.shape
@@ -106,6 +110,8 @@ class Descent:
         self.ahead: Array | None = None
         # Whether a long step has left behind what the model knows.
         self.far = False
+        # What the model is multiplied by: what the latest step has shown of it.
+        self.scale = 1.0
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
@@ -171,7 +177,7 @@ class Descent:
                 yield Step(self._record(measure), measure, "separable")
                 return
             yield Step(self._record(measure), measure if self.final else np.inf)
-            if not self.final and measure <= self.tol:
+            if not self.final and (measure <= self.tol or self._shown()):
                 return
 
     def _refresh(self, iteration: int) -> bool:
@@ -261,9 +267,10 @@ class Descent:
             _, y, rho = self.pairs[-1]
             solved = self._solve(np.stack([q, y]))
             r, smoothed = solved[0], solved[1]
-            r *= 1.0 / (rho * float(y @ smoothed))
+            self.scale = 1.0 / (rho * float(y @ smoothed))
+            r *= self.scale
         else:
-            r = self._solve(q)
+            r, self.scale = self._solve(q), 1.0
         for (s, y, rho), a in zip(self.pairs, reversed(factors), strict=True):
             r += (a - rho * float(y @ r)) * s
         self.ahead = r
@@ -357,7 +364,8 @@ class Descent:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
         if not hasattr(self, "model"):
             return np.inf
-        decrement = self._decrement()
+        # A model that was wrong by more than caution allows for may be right where it was not tried.
+        decrement = self._decrement() / min(1.0, CAUTION * max(self.scale, 1e-300))
         if isinstance(self.model, Iterated):
             decrement = self.model.most
         before, between, last = self.gains[-3:]
@@ -382,6 +390,10 @@ class Descent:
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)
         return min(self.gap(), self.caution() * self.distance()) / value
+
+    def _shown(self) -> bool:
+        """Return whether what is left to gain on a sample is little beside what chance has added to it."""
+        return self.caution() * self.distance() <= _LITTLE * self.chance
 
     def _record(self, measure: float) -> dict[str, float]:
         return {

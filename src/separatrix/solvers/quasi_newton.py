@@ -67,6 +67,8 @@ _COPY = 170.0
 _LARGE = 1 << 18
 #: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
 _CHANCE = 8.0
+#: Share of a common feature's curvature that a penalty of a sample may add.
+_HARDLY = 1e-3
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -164,10 +166,16 @@ class QuasiNewton:
         return stages
 
     def _sample(self, count: int, *, often: bool = True) -> SmoothObjective:
-        """Return the objective on one row of each of so many equal stretches."""
-        n = self.objective.view.shape[0]
+        """Return the objective on one row of each of so many equal stretches.
+
+        Of a rare feature few rows are left, and what they say is chance: its weight is held back as by a fit
+        of these rows alone, but for a penalty that common features would feel.
+        """
+        n, l2 = self.objective.view.shape[0], self.objective.l2
         places = (np.arange(count) + self.rng.random(count)) * (n / count)
-        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1), often=often)
+        common = _HARDLY * float(np.median(self.whole.squares)) / max(2, self.objective.columns)
+        l2 = max(l2, min(l2 * n / count, common))
+        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1), often=often, l2=l2)
 
     @property
     def point(self) -> Point:

@@ -73,8 +73,8 @@ class SmoothObjective:
         self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
-    def sample(self, rows: Array, *, often: bool = True) -> SmoothObjective:
-        """Return the same objective estimated from a sample of the rows.
+    def sample(self, rows: Array, *, often: bool = True, l2: float | None = None) -> SmoothObjective:
+        """Return the same objective, or that of another penalty, estimated from a sample of the rows.
 
         Only for many passes over them (``often``) are dense rows copied: new memory costs more than a few.
         """
@@ -86,7 +86,7 @@ class SmoothObjective:
             classes=self.classes[rows],
             weights=s * (total / max(float(s.sum()), 1e-300)),
         )
-        return SmoothObjective(problem, self.l2)
+        return SmoothObjective(problem, self.l2 if l2 is None else l2)
 
     def thinned(self, count: int) -> SmoothObjective:
         """Return the objective estimated from at most so many of the rows, evenly spread."""
