@@ -74,3 +74,41 @@ def test_diagonal_of_some_features(form):
     expected = (p * (1 - p)).T @ np.square(X - mean)
     found = diagonal(objective, objective.at(coef, intercept), mean, np.array([4, 1]))
     np.testing.assert_allclose(found, expected[:, [4, 1]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("shift", "single"), [(0.0, True), (1e5, False)])
+def test_samples_of_doubles_are_single_where_that_shows_what_they_are_like(monkeypatch, shift, single):
+    random = np.random.default_rng(2)
+    X = random.standard_normal((40_000, 20))
+    y = (X @ random.standard_normal(20) + random.logistic(size=40_000) > 0).astype(int)
+    X[:, 3] += shift
+    kinds, sample = [], SmoothObjective.sample
+
+    def watched(self, rows, **options):
+        drawn = sample(self, rows, **options)
+        kinds.append(drawn.view.dtype)
+        return drawn
+
+    monkeypatch.setattr(SmoothObjective, "sample", watched)
+    model = LogisticRegression(solver="quasi-newton").fit(X, y)
+    assert kinds
+    assert (np.float32 in kinds) == single
+    tight = LogisticRegression(tol=1e-10).fit(X, y)
+    assert model.certificate_.primal <= tight.certificate_.primal * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_single_precision_data_need_no_evaluation_after_the_last_step(monkeypatch, K):
+    random = np.random.default_rng(3)
+    X = random.standard_normal((30_000, 40)).astype(np.float32)
+    y = (X @ random.standard_normal((40, K)) + random.gumbel(size=(30_000, K))).argmax(axis=1)
+    places, at = [], SmoothObjective.at
+
+    def watched(self, coef, intercept, **options):
+        places.append((coef.tobytes(), intercept.tobytes()))
+        return at(self, coef, intercept, **options)
+
+    monkeypatch.setattr(SmoothObjective, "at", watched)
+    model = LogisticRegression(solver="quasi-newton").fit(X, y)
+    returned = model.coef_.astype(np.float64).tobytes(), model.intercept_.astype(np.float64).tobytes()
+    assert places.count(returned) == 1

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Relative size of rounding errors in single precision sweeps: nearer than that, work in double.
 _SINGLE = 3e-6
+#: Tolerance from which on steps to rounded parameters may end a fit.
+_COARSE = 1e-5
 #: Fewer entries than this are worked on in double precision from the start, and with Newton's own steps.
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
@@ -30,6 +32,8 @@ CAUTION = 10.0
 SURE = 2.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
+#: Factor within which the gain of a step shows that a model is true.
+_TRUE = 1.25
 #: Estimates in a row that must call for a dear model.
 _PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
@@ -99,8 +103,10 @@ class Descent:
         self.small = n * objective.view.row_elements * objective.columns <= _SMALL
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
-        # Whether parameters are rounded to what would be returned now before they are evaluated.
+        # Whether parameters are rounded to what would be returned now before an evaluation: the last step
+        # then needs no further evaluation. How often that may yet be tried in double precision.
         self.rounding = False
+        self.trials = 3 if solver.problem.view.dtype == np.float32 and self.tol >= _COARSE else 0
         self.point = self._at(coef, intercept)
         self.gains, self.rises = [np.inf] * 4, 0
         self.lefts: deque[float] = deque(maxlen=_PATIENCE)
@@ -110,6 +116,8 @@ class Descent:
         self.ahead: Array | None = None
         # Whether a long step has left behind what the model knows.
         self.far = False
+        # What the model expected of the last step.
+        self.foreseen = np.inf
         # What the model is multiplied by: what the latest step has shown of it.
         self.scale = 1.0
 
@@ -139,11 +147,12 @@ class Descent:
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
                 seldom = _OFTEN if self.rises >= _ROUGH else seldom
                 refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
-            if self.single and self.final and self._nearly():
+            if self.final and (self._nearly() if self.single else self._worth_rounding()):
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
             if moved is None:
                 if self.single or self.rounding:
+                    self.trials = 0
                     self._go_double()
                     continue
                 if self.final and self._settle():
@@ -157,6 +166,7 @@ class Descent:
             self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
+            self.foreseen = self._decrement()
             self.rises += self.gains[-1] > self.gains[-2]
             self.point, self.ahead = moved, None
             iteration += 1
@@ -245,6 +255,12 @@ class Descent:
             return False
         rate = float(np.sqrt(decrement / last))
         return CAUTION * decrement * rate / (1 - rate) <= self.tol * abs(self.point.value)
+
+    def _worth_rounding(self) -> bool:
+        """Return whether the next step may be the last, unless that was hoped for too often."""
+        close = self.trials > 0 and self._decrement() <= self.tol * abs(self.point.value)
+        self.trials -= close
+        return close
 
     def _go_double(self) -> None:
         """Work in double precision from here on; parameters are rounded to what would be returned now."""
@@ -372,7 +388,9 @@ class Descent:
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
-        left = last * rate / (1 - rate)
+        # A model that foresaw the last gain knows what is left, too.
+        foreseen = self.foreseen / _TRUE <= last <= self.foreseen * _TRUE
+        left = 0.0 if foreseen else last * rate / (1 - rate)
         recent = self.gains[-_RECENT:]
         if self.rises >= _ROUGH:
             left = max(left, sum(recent))

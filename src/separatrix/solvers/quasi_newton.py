@@ -67,6 +67,8 @@ _COPY = 170.0
 _LARGE = 1 << 18
 #: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
 _CHANCE = 8.0
+#: For single precision: spreads that a feature may be away from 0, and largest ratio of features' sizes.
+_FAR_OFF, _SCALES = 1e3, 1e12
 #: Share of a common feature's curvature that a penalty of a sample may add.
 _HARDLY = 1e-3
 #: Share of the rows that blocks are formed from where products are dear.
@@ -175,7 +177,19 @@ class QuasiNewton:
         places = (np.arange(count) + self.rng.random(count)) * (n / count)
         common = _HARDLY * float(np.median(self.whole.squares)) / max(2, self.objective.columns)
         l2 = max(l2, min(l2 * n / count, common))
-        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1), often=often, l2=l2)
+        rows = np.minimum(places.astype(np.int64), n - 1)
+        return self.objective.sample(rows, often=often, l2=l2, single=self._plain())
+
+    def _plain(self) -> bool:
+        """Return whether single precision shows of each feature what a sample has to show."""
+        spread, mean = np.sqrt(self.whole.squares / self.whole.total), np.abs(self.whole.mean)
+        varying = spread > 1e-12 * mean
+        small, large = spread[varying].min(initial=1.0), max(spread.max(initial=1.0), mean.max(initial=1.0))
+        return bool(
+            self.tol >= _ROUGHLY
+            and np.all(mean[varying] <= _FAR_OFF * spread[varying])
+            and large / small <= _SCALES
+        )
 
     @property
     def point(self) -> Point:
