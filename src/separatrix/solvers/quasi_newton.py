@@ -49,9 +49,9 @@ _MOST_FEATURES = 4096
 _EXACT = 600
 #: Sweeps that an early model of the Hessian may cost.
 _WORTH = 12.0
-#: Features per sample, most samples and fewest entries of dense data that are worked on through the products
-#: of their samples, and how much closer the way there goes than it must.
-_WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
+#: Features per sample and most samples of dense data that are worked on through the products of their
+#: samples, and how much closer the way there goes than it must.
+_WIDE, _FEW, _CLOSER = 2, 1000, 0.25
 #: Tolerance from which on these products may be formed in single precision: steps in the features follow.
 _ROUGHLY = 1e-5
 #: Steps after which a diagonal is no good model.
@@ -238,7 +238,7 @@ class QuasiNewton:
         view = self.objective.view
         n, d = view.shape
         in_memory = not view.sparse and getattr(view, "rows_in_place", False)
-        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW and n * d > _LITTLE
+        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW
 
     def _precisions(self) -> tuple[bool, ...]:
         """Return whether products of samples are formed in single precision, one answer for each attempt."""
