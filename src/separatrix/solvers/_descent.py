@@ -14,6 +14,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._smooth_certificate import dual_value
 from separatrix.solvers.curvature import Curvature, Diagonal
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -116,6 +117,8 @@ class Descent:
         self.ahead: Array | None = None
         # Whether a long step has left behind what the model knows.
         self.far = False
+        # A point with its duality gap, once that was asked for.
+        self.proof: tuple[Point, float] | None = None
         # What the model expected of the last step.
         self.foreseen = np.inf
         # What the model is multiplied by: what the latest step has shown of it.
@@ -407,7 +410,17 @@ class Descent:
 
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)
-        return min(self.gap(), self.caution() * self.distance()) / value
+        gap, sure = self.gap(), self.caution() * self.distance()
+        if self.final and not self.single and gap <= self.tol * value < sure:
+            gap = self._proven()
+        return min(gap, sure) / value
+
+    def _proven(self) -> float:
+        """Return the duality gap at the present point: its estimate knows little of the intercept."""
+        if self.proof is None or self.proof[0] is not self.point:
+            dual = dual_value(self.solver.whole, self.point)
+            self.proof = self.point, np.inf if dual is None else max(self.point.value - dual, 0.0)
+        return self.proof[1]
 
     def _shown(self) -> bool:
         """Return whether what is left to gain on a sample is little beside what chance has added to it."""
