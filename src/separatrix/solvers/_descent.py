@@ -117,8 +117,8 @@ class Descent:
         self.ahead: Array | None = None
         # Whether a long step has left behind what the model knows.
         self.far = False
-        # A point with its duality gap, once that was asked for.
-        self.proof: tuple[Point, float] | None = None
+        # A point with its dual value, once that was asked for.
+        self.proof: tuple[Point, float | None] | None = None
         # What the model expected of the last step.
         self.foreseen = np.inf
         # What the model is multiplied by: what the latest step has shown of it.
@@ -223,13 +223,14 @@ class Descent:
         how many steps to form one anew, 0 if there is none.
         """
         again, model = sys.maxsize, None
+        doubtful = isinstance(self.model, Diagonal) or (not self.fresh and self.rises >= _ROUGH)
+        if not doubtful or self._within_gap():
+            return 0
         if isinstance(self.model, Diagonal):
-            if self.gap() <= self.tol * abs(self.point.value):
-                return 0
             again = _SOON
             model = self.solver.curvature(self.objective, self.rows, sys.maxsize, np.inf, near=True)
             self.rises = 0
-        elif not self.fresh and self.rises >= _ROUGH:
+        else:
             model = self.solver.exact_curvature(self.objective)
         if model is None:
             return 0
@@ -412,14 +413,23 @@ class Descent:
         value = max(abs(self.point.value), 1e-300)
         gap, sure = self.gap(), self.caution() * self.distance()
         if self.final and not self.single and gap <= self.tol * value < sure:
-            gap = self._proven()
+            gap = self._true_gap()
         return min(gap, sure) / value
 
-    def _proven(self) -> float:
-        """Return the duality gap at the present point: its estimate knows little of the intercept."""
-        if self.proof is None or self.proof[0] is not self.point:
-            dual = dual_value(self.solver.whole, self.point)
-            self.proof = self.point, np.inf if dual is None else max(self.point.value - dual, 0.0)
+    def _true_gap(self) -> float:
+        """Return the duality gap itself: its estimate knows little of the intercept."""
+        dual = self.proven(self.point)
+        return np.inf if dual is None else max(self.point.value - dual, 0.0)
+
+    def _within_gap(self) -> bool:
+        """Return whether the duality gap proves that the end is reached."""
+        goal = self.tol * abs(self.point.value)
+        return self.gap() <= goal and self._true_gap() <= goal
+
+    def proven(self, point: Point) -> float | None:
+        """Return the value of a dual point at these parameters, if there is one, computed once."""
+        if self.proof is None or self.proof[0] is not point:
+            self.proof = point, dual_value(self.solver.whole, point)
         return self.proof[1]
 
     def _shown(self) -> bool:

@@ -30,7 +30,7 @@ from separatrix.solvers._descent import CAUTION, DEAR, SURE, Descent, Flat
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._sample_coordinates import SampleCoordinates
-from separatrix.solvers._smooth_certificate import certify, dual_value
+from separatrix.solvers._smooth_certificate import certify
 from separatrix.solvers.curvature import Blocks, Coupled, Curvature, Diagonal, Shared, moments
 from separatrix.solvers.small_logit import SmallLogit, is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
@@ -372,7 +372,7 @@ class QuasiNewton:
         sure = self.last.caution() * distance
         vague = not self.last.estimates() or not sure < size
         promising = self.last.gap() <= max(self.tol * size, sure)
-        dual = dual_value(self.whole, returned) if promising or vague else None
+        dual = self.last.proven(returned) if promising or vague else None
         if vague:  # no loss is below 0, whatever else is known
             distance, dual = np.inf, max(dual or 0.0, 0.0)
         if self.watch is not None and outcome.status in ("converged", "max_iter"):
