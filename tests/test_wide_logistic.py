@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression as Reference
 
 from separatrix.data.memory import view_of
@@ -114,3 +115,27 @@ def test_products_in_single_precision_lead_the_way() -> None:
     gram = (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T
     assert np.abs(exact @ exact.T - gram).max() < 1e-9 * gram.max()
     assert 0 < np.abs(single @ single.T - gram).max() < 2e-5 * gram.max()
+
+
+@pytest.mark.parametrize("C", [10.0, 1e3])
+@pytest.mark.parametrize("seed", [2, 3, 5, 7, 10, 13])
+def test_a_fit_that_ends_by_its_duality_gap_has_it(seed: int, C: float) -> None:
+    # Of samples that are nearly sure the intercept bends the objective little, and may leave much to gain.
+    random = np.random.default_rng(seed)
+    n, d, K = 60, 500, 3 + seed % 3
+    X = sparse.csr_array((random.random((n, d)) < np.geomspace(2 / n, 0.5, d)).astype(float))
+    y = random.integers(0, K, n)
+    y[:K] = range(K)
+    certificate = LogisticRegression(C=C, solver="quasi-newton").fit(X, y).certificate_
+    assert certificate.status == "converged"
+    assert certificate.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_few_samples_of_features_of_all_sizes(K: int) -> None:
+    random = np.random.default_rng(K)
+    X = random.standard_normal((60, 800)) * 10 ** random.uniform(-4, 4, 800)
+    y = np.arange(60) % K
+    certificate = LogisticRegression(C=1e4, tol=1e-6, max_iter=100).fit(X, y).certificate_
+    assert certificate.status == "converged"
+    assert certificate.relative_gap <= 1e-6

@@ -14,6 +14,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._smooth_certificate import dual_value
 from separatrix.solvers.curvature import Curvature, Diagonal
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Relative size of rounding errors in single precision sweeps: nearer than that, work in double.
 _SINGLE = 3e-6
+#: Tolerance from which on steps to rounded parameters may end a fit.
+_COARSE = 1e-5
 #: Fewer entries than this are worked on in double precision from the start, and with Newton's own steps.
 _SMALL = 1 << 18
 #: An estimate of the distance from the minimum counts this many times.
@@ -30,6 +33,8 @@ CAUTION = 10.0
 SURE = 2.0
 #: Where gains have risen so often, a small one says nothing of the next, but so many together do.
 _ROUGH, _RECENT = 5, 6
+#: Factor within which the gain of a step shows that a model is true.
+_TRUE = 1.25
 #: Estimates in a row that must call for a dear model.
 _PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
@@ -42,6 +47,8 @@ _SOON = 4
 _LENGTHS = 6
 #: Length of a step after which the Hessian is another one.
 _FAR = 1.5
+#: Share of the distance between a sample's minimum and that of all rows that needs no steps on the sample.
+_LITTLE = 0.3
 #: Features from which products of rows are dear.
 DEAR = 256
 
@@ -86,6 +93,8 @@ class Descent:
         self.final = objective is solver.objective
         self.flat, self.exact = solver.flat, solver.method == "newton"
         self.keeps = self.exact or (rows is objective and objective.columns == 1)
+        # A sample's minimum is as far from that of all rows as chance makes it: about half for each weight.
+        self.chance = 0.5 * coef.size * (solver.objective.view.shape[0] / objective.view.shape[0])
         self.tol = solver.tol if self.final else max(solver.tol, 1e-3)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=solver.memory)
         n, d = objective.view.shape
@@ -95,8 +104,10 @@ class Descent:
         self.small = n * objective.view.row_elements * objective.columns <= _SMALL
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
-        # Whether parameters are rounded to what would be returned now before they are evaluated.
+        # Whether parameters are rounded to what would be returned now before an evaluation: the last step
+        # then needs no further evaluation. How often that may yet be tried in double precision.
         self.rounding = False
+        self.trials = 3 if solver.problem.view.dtype == np.float32 and self.tol >= _COARSE else 0
         self.point = self._at(coef, intercept)
         self.gains, self.rises = [np.inf] * 4, 0
         self.lefts: deque[float] = deque(maxlen=_PATIENCE)
@@ -106,6 +117,12 @@ class Descent:
         self.ahead: Array | None = None
         # Whether a long step has left behind what the model knows.
         self.far = False
+        # A point with its dual value, once that was asked for.
+        self.proof: tuple[Point, float | None] | None = None
+        # What the model expected of the last step.
+        self.foreseen = np.inf
+        # What the model is multiplied by: what the latest step has shown of it.
+        self.scale = 1.0
 
     def _at(self, coef: Array, intercept: Array) -> Point:
         self.solver.sweeps += self.objective.view.shape[0] / self.solver.objective.view.shape[0]
@@ -133,11 +150,12 @@ class Descent:
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
                 seldom = _OFTEN if self.rises >= _ROUGH else seldom
                 refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
-            if self.single and self.final and self._nearly():
+            if self.final and (self._nearly() if self.single else self._worth_rounding()):
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
             if moved is None:
                 if self.single or self.rounding:
+                    self.trials = 0
                     self._go_double()
                     continue
                 if self.final and self._settle():
@@ -151,6 +169,7 @@ class Descent:
             self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)
+            self.foreseen = self._decrement()
             self.rises += self.gains[-1] > self.gains[-2]
             self.point, self.ahead = moved, None
             iteration += 1
@@ -171,7 +190,7 @@ class Descent:
                 yield Step(self._record(measure), measure, "separable")
                 return
             yield Step(self._record(measure), measure if self.final else np.inf)
-            if not self.final and measure <= self.tol:
+            if not self.final and (measure <= self.tol or self._shown()):
                 return
 
     def _refresh(self, iteration: int) -> bool:
@@ -204,13 +223,14 @@ class Descent:
         how many steps to form one anew, 0 if there is none.
         """
         again, model = sys.maxsize, None
+        doubtful = isinstance(self.model, Diagonal) or (not self.fresh and self.rises >= _ROUGH)
+        if not doubtful or self._within_gap():
+            return 0
         if isinstance(self.model, Diagonal):
-            if self.gap() <= self.tol * abs(self.point.value):
-                return 0
             again = _SOON
             model = self.solver.curvature(self.objective, self.rows, sys.maxsize, np.inf, near=True)
             self.rises = 0
-        elif not self.fresh and self.rises >= _ROUGH:
+        else:
             model = self.solver.exact_curvature(self.objective)
         if model is None:
             return 0
@@ -240,6 +260,12 @@ class Descent:
         rate = float(np.sqrt(decrement / last))
         return CAUTION * decrement * rate / (1 - rate) <= self.tol * abs(self.point.value)
 
+    def _worth_rounding(self) -> bool:
+        """Return whether the next step may be the last, unless that was hoped for too often."""
+        close = self.trials > 0 and self._decrement() <= self.tol * abs(self.point.value)
+        self.trials -= close
+        return close
+
     def _go_double(self) -> None:
         """Work in double precision from here on; parameters are rounded to what would be returned now."""
         self.single, self.rounding = False, True
@@ -261,9 +287,10 @@ class Descent:
             _, y, rho = self.pairs[-1]
             solved = self._solve(np.stack([q, y]))
             r, smoothed = solved[0], solved[1]
-            r *= 1.0 / (rho * float(y @ smoothed))
+            self.scale = 1.0 / (rho * float(y @ smoothed))
+            r *= self.scale
         else:
-            r = self._solve(q)
+            r, self.scale = self._solve(q), 1.0
         for (s, y, rho), a in zip(self.pairs, reversed(factors), strict=True):
             r += (a - rho * float(y @ r)) * s
         self.ahead = r
@@ -357,14 +384,17 @@ class Descent:
         """Return an estimate of ``F − min F``: the Newton decrement, or what slow progress leaves to gain."""
         if not hasattr(self, "model"):
             return np.inf
-        decrement = self._decrement()
+        # A model that was wrong by more than caution allows for may be right where it was not tried.
+        decrement = self._decrement() / min(1.0, CAUTION * max(self.scale, 1e-300))
         if isinstance(self.model, Iterated):
             decrement = self.model.most
         before, between, last = self.gains[-3:]
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
-        left = last * rate / (1 - rate)
+        # A model that foresaw the last gain knows what is left, too.
+        foreseen = self.foreseen / _TRUE <= last <= self.foreseen * _TRUE
+        left = 0.0 if foreseen else last * rate / (1 - rate)
         recent = self.gains[-_RECENT:]
         if self.rises >= _ROUGH:
             left = max(left, sum(recent))
@@ -381,7 +411,30 @@ class Descent:
 
     def _measure(self) -> float:
         value = max(abs(self.point.value), 1e-300)
-        return min(self.gap(), self.caution() * self.distance()) / value
+        gap, sure = self.gap(), self.caution() * self.distance()
+        if self.final and not self.single and gap <= self.tol * value < sure:
+            gap = self._true_gap()
+        return min(gap, sure) / value
+
+    def _true_gap(self) -> float:
+        """Return the duality gap itself: its estimate knows little of the intercept."""
+        dual = self.proven(self.point)
+        return np.inf if dual is None else max(self.point.value - dual, 0.0)
+
+    def _within_gap(self) -> bool:
+        """Return whether the duality gap proves that the end is reached."""
+        goal = self.tol * abs(self.point.value)
+        return self.gap() <= goal and self._true_gap() <= goal
+
+    def proven(self, point: Point) -> float | None:
+        """Return the value of a dual point at these parameters, if there is one, computed once."""
+        if self.proof is None or self.proof[0] is not point:
+            self.proof = point, dual_value(self.solver.whole, point)
+        return self.proof[1]
+
+    def _shown(self) -> bool:
+        """Return whether what is left to gain on a sample is little beside what chance has added to it."""
+        return self.caution() * self.distance() <= _LITTLE * self.chance
 
     def _record(self, measure: float) -> dict[str, float]:
         return {

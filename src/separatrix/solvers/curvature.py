@@ -186,28 +186,28 @@ def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bo
     return out
 
 
-def diagonal(objective: SmoothObjective, point: Point, mean: Array) -> Array:
-    """Return the Hessian's diagonal ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²``, of shape (columns, features + 1)."""
-    P, d = objective.columns, objective.features
+def diagonal(objective: SmoothObjective, point: Point, mean: Array, features: Array) -> Array:
+    """Return ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²`` of some features j, of shape (columns, their number)."""
     _, each = objective.from_residuals(objective.residuals(point, single=True))
+    near = mean[features]
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        v = each[rows]
-        total[:, d] += v.sum(axis=0)
-        if sparse.issparse(block):
-            total[:, :d] += (block.power(2).T @ v - 2.0 * mean[:, None] * (block.T @ v)).T
-            total[:, :d] += np.outer(v.sum(axis=0), np.square(mean))
+        v, own = each[rows], block[:, features]
+        if sparse.issparse(own):
+            total += (own.power(2).T @ v - 2.0 * near[:, None] * (own.T @ v)).T
+            total += np.outer(v.sum(axis=0), np.square(near))
         else:
-            total[:, :d] += v.T.astype(block.dtype) @ np.square(block - mean.astype(block.dtype))
+            total += v.T @ np.square(own - near)
         return total
 
-    sums: Array = objective.view.fold(lambda: np.zeros((P, d + 1)), add, P * (d + 1) * 8)
+    shape = objective.columns, len(features)
+    sums: Array = objective.view.fold(lambda: np.zeros(shape), add, 8 * shape[0] * shape[1])
     return np.maximum(sums, 0.0)
 
 
-def _misses(sample: Array, whole: Array) -> bool:
-    """Return whether the squares of some feature differ much between a sample and all rows."""
-    return bool(np.any((sample < whole / 1.5) | (sample > 1.5 * whole)))
+def _missed(sample: Array, whole: Array) -> Array:
+    """Return the features whose squares differ much between a sample and all rows."""
+    return np.flatnonzero((sample < whole / 1.5) | (sample > 1.5 * whole))
 
 
 def _squares(rows: SmoothObjective) -> Array:
@@ -241,7 +241,7 @@ class FromRows(Curvature):
         self.rows, self.target = rows, target
         s = rows.weights
         self.share = np.ones(rows.view.shape[0]) if s is None else s
-        self.partial = rows is not target and _misses(_squares(rows), whole.squares)
+        self.missed = _missed(_squares(rows), whole.squares) if rows is not target else np.empty(0, np.int64)
         large = rows.view.shape[0] * whole.objective.features * whole.objective.columns > _LITTLE
         self.single = rough and large and whole.clear and whole.objective.l2 > 0
         # Nor is a sample exact.
@@ -272,25 +272,30 @@ class FromRows(Curvature):
         return bordered_grams(view, weights, self.mean, free, self.dtype)
 
     def _corrections(
-        self, blocks: list[Array], point: Point, scales: Array | float = 1.0
+        self, blocks: list[Array], point: Point, scales: Array | float = 1.0, *, common: bool = False
     ) -> tuple[Array, Array] | None:
         """Return factors for the model's rows and columns, and what to add to its diagonal.
 
-        ``blocks`` times ``scales`` are the model's diagonal blocks, one for all or one for each column. A
-        feature that hardly varies in the sample is not known from it: its factor is 0.
+        ``blocks`` times ``scales`` are the model's diagonal blocks, one for all or one for each column. What
+        a feature that hardly varies in the sample is like in other rows, only the diagonal can tell. Of
+        coupled columns the factors are common to all: a change of all scores alike bends nothing, and must
+        not come to.
         """
-        if not self.partial:
+        if not self.missed.size:
             return None
-        own = np.stack([np.diag(block) for block in blocks])
-        varying = own.copy()
-        for row, block in zip(varying, blocks, strict=True):
-            row[:-1] -= np.square(block[:-1, -1]) / max(float(block[-1, -1]), 1e-300)
-        own, varying = own * scales, varying * scales
-        true = diagonal(self.target, point, self.mean)
+        own = np.stack([np.diag(block)[self.missed] for block in blocks])
+        levels = [np.square(block[self.missed, -1]) / max(float(block[-1, -1]), 1e-300) for block in blocks]
+        varying, own = (own - levels) * scales, own * scales
+        true = diagonal(self.target, point, self.mean, self.missed)
+        missing = np.maximum(true - own, 0.0)
+        if common:
+            own, varying, true = (np.tile(a.mean(axis=0), (len(a), 1)) for a in (own, varying, true))
         known = varying > 1e-3 * true
-        factors = np.zeros_like(own)
-        np.divide(true, own, out=factors, where=known)
-        return np.sqrt(factors), np.where(known, 0.0, true)
+        out = np.ones((2, true.shape[0], self.objective.features + 1))
+        out[1] = 0.0
+        out[0][:, self.missed] = np.sqrt(np.divide(true, own, out=np.ones_like(true), where=known))
+        out[1][:, self.missed] = np.where(known, 0.0, missing)
+        return out[0], out[1]
 
 
 class Coupled(FromRows):
@@ -306,13 +311,13 @@ class Coupled(FromRows):
             H[l, :, k, :] = H[k, :, l, :].T
         size = P * (d + 1)
         flat = H.reshape(size, size)
-        corrections = self._corrections([H[k, :, k, :] for k in range(P)], point)
+        corrections = self._corrections([H[k, :, k, :] for k in range(P)], point, common=True)
         if corrections is not None:
             factors, missing = (c.ravel() for c in corrections)
             flat *= factors[:, None] * factors[None, :]
             flat[np.arange(size), np.arange(size)] += missing
         for k in range(P):
-            H[k, np.arange(d), k, np.arange(d)] += self.objective.l2
+            H[k, np.arange(d), k, np.arange(d)] += self.target.l2
         self.factor = Factor(flat, self.single)
         return self.factor.single or not self.single
 
@@ -362,7 +367,7 @@ class Shared(FromRows):
             factors, missing = (c[:, :d].mean(axis=0) for c in corrections)
             gram *= factors[:, None] * factors[None, :]
             gram[every, every] += missing / float(np.diag(bend).mean())
-        gram[every, every] += self.objective.l2 / float(np.diag(bend).mean())
+        gram[every, every] += self.target.l2 / float(np.diag(bend).mean())
         self.factor = Factor(gram, self.single)
         return self.factor.single or not self.single
 
@@ -405,7 +410,7 @@ class Blocks(FromRows):
             if corrections is not None:
                 block *= corrections[0][k][:, None] * corrections[0][k][None, :]
                 block[np.arange(d + 1), np.arange(d + 1)] += corrections[1][k]
-            block[np.arange(d), np.arange(d)] += self.objective.l2
+            block[np.arange(d), np.arange(d)] += self.target.l2
             self.factors.append(Factor(block, self.single))
             if self.single and not self.factors[-1].single:
                 return False

@@ -30,7 +30,7 @@ from separatrix.solvers._descent import CAUTION, DEAR, SURE, Descent, Flat
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._sample_coordinates import SampleCoordinates
-from separatrix.solvers._smooth_certificate import certify, dual_value
+from separatrix.solvers._smooth_certificate import certify
 from separatrix.solvers.curvature import Blocks, Coupled, Curvature, Diagonal, Shared, moments
 from separatrix.solvers.small_logit import SmallLogit, is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
@@ -49,9 +49,9 @@ _MOST_FEATURES = 4096
 _EXACT = 600
 #: Sweeps that an early model of the Hessian may cost.
 _WORTH = 12.0
-#: Features per sample, most samples and fewest entries of dense data that are worked on through the products
-#: of their samples, and how much closer the way there goes than it must.
-_WIDE, _FEW, _LITTLE, _CLOSER = 2, 1000, 1 << 17, 0.25
+#: Features per sample and most samples of dense data that are worked on through the products of their
+#: samples, and how much closer the way there goes than it must.
+_WIDE, _FEW, _CLOSER = 2, 1000, 0.25
 #: Tolerance from which on these products may be formed in single precision: steps in the features follow.
 _ROUGHLY = 1e-5
 #: Steps after which a diagonal is no good model.
@@ -67,6 +67,10 @@ _COPY = 170.0
 _LARGE = 1 << 18
 #: Gain for each weight, in units of the loss, below which what a sample shows may be chance.
 _CHANCE = 8.0
+#: For single precision: spreads that a feature may be away from 0, and largest ratio of features' sizes.
+_FAR_OFF, _SCALES = 1e3, 1e12
+#: Share of a common feature's curvature that a penalty of a sample may add.
+_HARDLY = 1e-3
 #: Share of the rows that blocks are formed from where products are dear.
 _CHOSEN = 0.4
 
@@ -164,10 +168,28 @@ class QuasiNewton:
         return stages
 
     def _sample(self, count: int, *, often: bool = True) -> SmoothObjective:
-        """Return the objective on one row of each of so many equal stretches."""
-        n = self.objective.view.shape[0]
+        """Return the objective on one row of each of so many equal stretches.
+
+        Of a rare feature few rows are left, and what they say is chance: its weight is held back as by a fit
+        of these rows alone, but for a penalty that common features would feel.
+        """
+        n, l2 = self.objective.view.shape[0], self.objective.l2
         places = (np.arange(count) + self.rng.random(count)) * (n / count)
-        return self.objective.sample(np.minimum(places.astype(np.int64), n - 1), often=often)
+        common = _HARDLY * float(np.median(self.whole.squares)) / max(2, self.objective.columns)
+        l2 = max(l2, min(l2 * n / count, common))
+        rows = np.minimum(places.astype(np.int64), n - 1)
+        return self.objective.sample(rows, often=often, l2=l2, single=self._plain())
+
+    def _plain(self) -> bool:
+        """Return whether single precision shows of each feature what a sample has to show."""
+        spread, mean = np.sqrt(self.whole.squares / self.whole.total), np.abs(self.whole.mean)
+        varying = spread > 1e-12 * mean
+        small, large = spread[varying].min(initial=1.0), max(spread.max(initial=1.0), mean.max(initial=1.0))
+        return bool(
+            self.tol >= _ROUGHLY
+            and np.all(mean[varying] <= _FAR_OFF * spread[varying])
+            and large / small <= _SCALES
+        )
 
     @property
     def point(self) -> Point:
@@ -216,7 +238,7 @@ class QuasiNewton:
         view = self.objective.view
         n, d = view.shape
         in_memory = not view.sparse and getattr(view, "rows_in_place", False)
-        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW and n * d > _LITTLE
+        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW
 
     def _precisions(self) -> tuple[bool, ...]:
         """Return whether products of samples are formed in single precision, one answer for each attempt."""
@@ -350,7 +372,7 @@ class QuasiNewton:
         sure = self.last.caution() * distance
         vague = not self.last.estimates() or not sure < size
         promising = self.last.gap() <= max(self.tol * size, sure)
-        dual = dual_value(self.whole, returned) if promising or vague else None
+        dual = self.last.proven(returned) if promising or vague else None
         if vague:  # no loss is below 0, whatever else is known
             distance, dual = np.inf, max(dual or 0.0, 0.0)
         if self.watch is not None and outcome.status in ("converged", "max_iter"):

@@ -20,6 +20,9 @@ from separatrix.data.memory import ChosenRows, view_of, with_kept_blocks
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
+#: Entries that are converted at a time.
+_PIECE = 1 << 16
+
 
 @dataclass
 class Point:
@@ -73,20 +76,32 @@ class SmoothObjective:
         self.squares: Array | None = None
         self.codes = None if problem.joint else np.ascontiguousarray(problem.codes, dtype=np.int8)
 
-    def sample(self, rows: Array, *, often: bool = True) -> SmoothObjective:
-        """Return the same objective estimated from a sample of the rows.
+    def sample(
+        self, rows: Array, *, often: bool = True, l2: float | None = None, single: bool = False
+    ) -> SmoothObjective:
+        """Return the same objective, or that of another penalty, estimated from a sample of the rows.
 
-        Only for many passes over them (``often``) are dense rows copied: new memory costs more than a few.
+        Only for many passes over them (``often``) are dense rows copied, in single precision if that will do:
+        new memory costs more than a few.
         """
         s = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         total = float(self.view.shape[0] if self.weights is None else self.weights.sum())
         problem = replace(
             self.problem,
-            view=view_of(self.view.take(rows)) if often or self.view.sparse else ChosenRows(self.view, rows),
+            view=self._copied(rows, single) if often or self.view.sparse else ChosenRows(self.view, rows),
             classes=self.classes[rows],
             weights=s * (total / max(float(s.sum()), 1e-300)),
         )
-        return SmoothObjective(problem, self.l2)
+        return SmoothObjective(problem, self.l2 if l2 is None else l2)
+
+    def _copied(self, rows: Array, single: bool) -> DataView:
+        if self.view.sparse or not single or self.view.dtype == np.float32:
+            return view_of(self.view.take(rows))
+        copied = np.empty((len(rows), self.features), dtype=np.float32)
+        some = max(1, _PIECE // self.features)
+        for first in range(0, len(rows), some):
+            copied[first : first + some] = self.view.take(rows[first : first + some])
+        return view_of(copied)
 
     def thinned(self, count: int) -> SmoothObjective:
         """Return the objective estimated from at most so many of the rows, evenly spread."""
