@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression as Reference
 
+from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
+from separatrix.models._start import judged
 from separatrix.models.logistic import LogisticRegression
 from separatrix.solvers import quasi_newton
 from separatrix.solvers._sample_coordinates import SampleCoordinates
@@ -139,3 +141,21 @@ def test_few_samples_of_features_of_all_sizes(K: int) -> None:
     certificate = LogisticRegression(C=1e4, tol=1e-6, max_iter=100).fit(X, y).certificate_
     assert certificate.status == "converged"
     assert certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gap", "remedy"),
+    [
+        (np.float64, 7.5e-4, "above tol=1e-06: rounding errors are larger, scale the features"),
+        (np.float32, 7.5e-4, "above tol=1e-06: single precision ends here, pass X as float64"),
+        (np.float64, 9e-7, None),
+    ],
+)
+def test_a_fit_that_finds_no_way_further_down_is_not_called_converged(dtype, gap, remedy) -> None:
+    ended = Certificate("converged", "no way down", 3, 0.1, relative_gap=gap)
+    found = judged(ended, 1e-6, dtype)
+    if remedy is None:
+        assert found == ended
+    else:
+        assert found.status == "max_iter"
+        assert remedy in found.message

@@ -16,6 +16,8 @@ from separatrix.problem import Problem
 
 #: Entries times columns up to which a fit goes beyond the tolerance.
 _SMALL = 1 << 20
+#: Relative gap that rounding errors of sums in double precision explain.
+_PRECISE = 1e-12
 
 
 @lru_cache(maxsize=64)
@@ -103,12 +105,18 @@ def judged(found: Certificate, tol: float, dtype: Any) -> Certificate:
     """Return the certificate of a fit by the tolerance that was asked for, whatever it went for."""
     if found.relative_gap is None:
         return found
+    single = dtype == np.float32
     if found.status == "max_iter" and found.dual is not None and found.relative_gap <= tol:
         proven = f"within {found.relative_gap:.1e} of the minimum (duality gap)"
         return replace(found, status="converged", message=proven)
-    if found.status == "converged" and found.relative_gap > tol and dtype == np.float32:
-        # The fit ended well, but rounding its weights took that away.
-        words = f"{found.message}, above tol={tol:g}: single precision ends here, pass X as float64"
+    if found.status == "converged" and found.relative_gap > (tol if single else max(tol, _PRECISE)):
+        # The fit found no way further down, or rounding its weights took away what it had reached.
+        remedy = (
+            "single precision ends here, pass X as float64"
+            if single
+            else "rounding errors are larger, scale the features, for example with StandardScaler"
+        )
+        words = f"{found.message}, above tol={tol:g}: {remedy}"
         return replace(found, status="max_iter", message=words)
     return found
 
