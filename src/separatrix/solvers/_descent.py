@@ -182,14 +182,16 @@ class Descent:
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
+            more = not self.final
             if self.final and measure <= self.tol:
                 again = self._settle()
                 if again:
                     refresh, measure = iteration + again, self._measure()
+                    more = self.small  # where a step costs nothing, it is better than proof
             if self.solver.separated():
                 yield Step(self._record(measure), measure, "separable")
                 return
-            yield Step(self._record(measure), measure if self.final else np.inf)
+            yield Step(self._record(measure), np.inf if more else measure)
             if not self.final and (measure <= self.tol or self._shown()):
                 return
 
@@ -223,8 +225,9 @@ class Descent:
         how many steps to form one anew, 0 if there is none.
         """
         again, model = sys.maxsize, None
-        doubtful = isinstance(self.model, Diagonal) or (not self.fresh and self.rises >= _ROUGH)
-        if not doubtful or self._within_gap():
+        rough = self.rises >= _ROUGH or self.small
+        doubtful = isinstance(self.model, Diagonal) or (not self.fresh and rough)
+        if not doubtful or (not self.small and self._within_gap()):
             return 0
         if isinstance(self.model, Diagonal):
             again = _SOON
