@@ -212,6 +212,9 @@ def _row(
     reason, excess = None, None
     if ours.first is None or not peer.times:
         reason = "; ".join((ours if ours.first is None else peer).notes)
+    elif stopped and not (call.startswith("fit") or call == "pass"):
+        # What it was stopped after is no time of this call.
+        reason, stopped = "not comparable: the peer's fit did not end", False
     unknown = case.check is not None and stopped and peer.value is None
     if case.check is not None and not unknown and reason is None:
         if ours.value is None or peer.value is None:

@@ -4,10 +4,10 @@ UNKNOWN = "no reason is known; it is open work"
 
 REASONS = {
     "perceptron-pass": {
-        "evenly": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
-        "time; presumably learnt and judged weights miss the second-level cache, which cannot hold both",
-        "text": "memory: a loop that only reads the rows, 12 bytes a value, takes about half of the pass's "
-        "time",
+        "evenly": "memory: rows in random order come from beyond the caches, 12 bytes a value; the same loop "
+        "over rows in their own order takes half the time, and a second thread that reads ahead wins nothing",
+        "text": "memory: rows in random order come from beyond the caches, 12 bytes a value; the same loop "
+        "over rows in their own order takes 0.6 of the time; a second thread that reads ahead wins nothing",
         "float64, 2 classes": "memory: a bare sum of the rows takes one core two thirds of the pass",
     },
     "logistic-each": {
@@ -53,7 +53,7 @@ REASONS = {
         "both sides",
     },
     "sgd-pass": {
-        "text": "short rows; presumably the wait for weights outside the cache, which is the peer's too",
+        "text": "memory, as in a perceptron's pass: short rows in random order",
         "newsgroups": "as for text",
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },

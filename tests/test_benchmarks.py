@@ -297,6 +297,12 @@ def test_a_row_counts_only_at_an_equal_objective(ours, peer, stopped, reason):
     assert row["product_share"] == (None if ours[0] is None else pytest.approx(60 * 24 / 1000.0))
 
 
+def test_predictions_of_a_peer_whose_fit_never_ended_are_not_compared():
+    case, data = contest.Case("c", TINY, {}, {}, ()), {"shape": (60, 3), "classes": 2, "about": ""}
+    row = contest._row(case, "predict", data, _entry(1.0, None), "p", _entry(None, None, 300.0), [], None)
+    assert (row["stopped"], row["reason"]) == (False, "not comparable: the peer's fit did not end")
+
+
 @pytest.mark.parametrize(("theirs", "ours", "bound", "expected"), [
     ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 2.5, "met"),
     ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 3.0, "too close to call"),
