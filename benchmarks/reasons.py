@@ -29,6 +29,9 @@ REASONS = {
         "proves it, which the peer's penalty spares it",
         "": "the work is one Gram matrix, which the peer too forms at the speed of BLAS",
     },
+    "lda-fastest": {
+        "": "the work is one covariance of all classes, which the peer too forms at the speed of BLAS",
+    },
     "prediction": {"": "one product with the weights is all that either side does"},
     "svm-each": {
         "a9a": "sparse binary rows, many of them support vectors at the bound: presumably the kernel values, "
