@@ -16,6 +16,7 @@ from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._smooth_certificate import dual_value
 from separatrix.solvers.curvature import Curvature, Diagonal
+from separatrix.solvers.small_logit import is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Descent:
         # doubles, which are read all the same, is less than the evaluation in double at the end.
         few = later and self.final and objective.columns == 1 and objective.view.dtype == np.float64
         self.small = n * objective.view.row_elements * objective.columns <= _SMALL
+        self.tiny = is_small(solver.problem)
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
         # Whether parameters are rounded to what would be returned now before an evaluation: the last step
@@ -187,7 +189,7 @@ class Descent:
                 again = self._settle()
                 if again:
                     refresh, measure = iteration + again, self._measure()
-                    more = self.small  # where a step costs nothing, it is better than proof
+                    more = self.tiny  # where a step costs nothing, it is better than proof
             if self.solver.separated():
                 yield Step(self._record(measure), measure, "separable")
                 return
@@ -225,9 +227,9 @@ class Descent:
         how many steps to form one anew, 0 if there is none.
         """
         again, model = sys.maxsize, None
-        rough = self.rises >= _ROUGH or self.small
+        rough = self.rises >= _ROUGH or self.tiny
         doubtful = isinstance(self.model, Diagonal) or (not self.fresh and rough)
-        if not doubtful or (not self.small and self._within_gap()):
+        if not doubtful or (not self.tiny and self._within_gap()):
             return 0
         if isinstance(self.model, Diagonal):
             again = _SOON
