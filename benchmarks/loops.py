@@ -116,6 +116,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "svmlight": _read_svmlight,
     "delimited": _read_csv,
     "gram": partial(_fit, partial(_dense, 2, rows=4000), "RidgeClassifier"),
+    "gram rows": partial(_fit, partial(_text, 2, rows=1100), "RidgeClassifier", solver="cholesky"),
     "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }
 """By name, what prepares a loop and returns it."""

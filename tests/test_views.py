@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from separatrix.data.memory import ChosenRows, CsrView, view_of
-from separatrix.models._validation import encode_labels
+from separatrix.models._labels import encode_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-4, 5, size=(57, 6)).astype(float)

@@ -237,7 +237,6 @@ def test_a_full_disk_is_told_in_one_line(words, banknote, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a shell that can close streams")
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-"])
 def test_closed_streams_do_not_change_how_a_command_ends(closed, tmp_path):
     command = f'"{sys.executable}" -m separatrix'

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
+from separatrix.models._labels import number_labels
 from separatrix.models._records import Records
-from separatrix.models._validation import check_samples, number_labels, score_samples, view_samples
+from separatrix.models._validation import check_samples, score_samples, view_samples
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear

@@ -22,18 +22,9 @@ from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeClassifier
-from separatrix.models._validation import (
-    _shown,
-    check_finite,
-    check_samples,
-    drawn_only,
-    encode_labels,
-    number_labels,
-    refuse_empty_classes,
-    refuse_sums,
-    sample_weights,
-    view_samples,
-)
+from separatrix.models._labels import encode_labels, number_labels, shown
+from separatrix.models._validation import check_finite, check_samples, refuse_sums, view_samples
+from separatrix.models._weights import drawn_only, refuse_empty_classes, sample_weights
 from separatrix.solvers.gaussian import log_posterior, log_sum_exp, posterior
 from separatrix.solvers.moments import Moments, class_moments
 
@@ -235,7 +226,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         if priors.shape != (len(self.classes_),):
             raise ValueError(
                 f"priors must hold one probability per class, {len(self.classes_)} here "
-                f"({', '.join(_shown(label) for label in self.classes_[:20])}); got an array of shape "
+                f"({', '.join(shown(label) for label in self.classes_[:20])}); got an array of shape "
                 f"{priors.shape}."
             )
         if not np.all(priors >= 0) or not np.isfinite(priors).all() or not priors.any():
@@ -245,7 +236,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         missing = np.flatnonzero((moments.weight == 0) & (priors > 0))
         if missing.size:
             raise ValueError(
-                f"class {_shown(self.classes_[missing[0]])} has a prior but no samples: its mean is unknown."
+                f"class {shown(self.classes_[missing[0]])} has a prior but no samples: its mean is unknown."
             )
         if abs(priors.sum() - 1.0) > 1e-5:
             if not renormalise:

@@ -20,9 +20,10 @@ from sklearn.utils.metaestimators import available_if
 
 from separatrix.data.view import Array
 from separatrix.models._base import has_probability, whole
+from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
-from separatrix.models._validation import drawn_only, encode_labels, number_labels, refuse_empty_classes
+from separatrix.models._weights import drawn_only, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding, Members
 from separatrix.solvers._judge import own_and_rival

@@ -1,19 +1,15 @@
-"""Input checks shared by the estimators: what is wrong, where, and what to do."""
+"""Checks of samples shared by the estimators: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _check_y,
     check_consistent_length,
     column_or_1d,
@@ -23,6 +19,7 @@ from sklearn.utils.validation import (
 from separatrix.data.memory import CsrView, DenseView, check_structure, view_of
 from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
+from separatrix.models._labels import shown
 
 #: Values whose sum of squares is worth threads.
 _LONG = 1 << 22
@@ -207,7 +204,7 @@ def _first_text(table: Array) -> str | None:
         try:
             float(value)
         except (TypeError, ValueError):
-            return f"row {row}, column {column} holds {_shown(value)}"
+            return f"row {row}, column {column} holds {shown(value)}"
     return None
 
 
@@ -305,198 +302,3 @@ def score_samples(estimator: Any, X: Any, scores: Callable[[DataView], Array]) -
     if not sound:
         _check_finite(estimator, X)
     return found
-
-
-def _shown(label: Any) -> str:
-    return repr(label.item() if hasattr(label, "item") else label)
-
-
-def check_labels(y: Array) -> None:
-    """Refuse targets that are no classes, or labels that have no order."""
-    try:
-        check_classification_targets(y)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y.ravel()}) if y.dtype == object else []
-        if len(kinds) < 2:
-            raise
-        raise TypeError(
-            f"y holds labels that cannot be ordered (of types {', '.join(kinds)}): let all be text or all be "
-            "numbers, for example with y.astype(str)."
-        ) from None
-
-
-_LARGEST_LABEL = 1 << 62
-
-
-def _close_integers(y: Array) -> tuple[Array, Array] | None:
-    """Return the sorted classes of integers that lie close together, by a table instead of a sort."""
-    low, high = int(y.min()), int(y.max())
-    if high - low > 2 * y.shape[0] or high > _LARGEST_LABEL:
-        return None
-    numbers = y.astype(np.intp)
-    numbers -= low
-    counts = np.bincount(numbers)
-    present = counts.nonzero()[0]
-    if present.size < counts.size:
-        numbers = ((counts > 0).cumsum() - 1)[numbers]
-    return (present + low).astype(y.dtype), numbers.astype(np.int32)
-
-
-def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
-    """Return the sorted classes and the number of each label's class; one class only is refused."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
-        check_labels(y)
-    integers = y.ndim == 1 and y.size > 0 and y.dtype.kind in "iu"
-    coded = _close_integers(y) if integers else None
-    classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
-    if classes.shape[0] < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but the data contains only one "
-            f"class: {_shown(classes[0])}. The number of classes has to be greater than one: check y."
-        )
-    return classes, numbers.astype(np.int32, copy=False)
-
-
-def number_labels(classes: Array, y: Array) -> Array:
-    """Return the number of each label's class among known classes; others are refused by name."""
-    if y is None:
-        raise ValueError("partial_fit requires y to be passed, but the target y is None.")
-    plain = y.ndim == 1 and y.dtype.kind in "biufSU"
-    if not plain:
-        check_labels(y)
-    numbers = np.searchsorted(classes, y)
-    known = classes[np.minimum(numbers, classes.shape[0] - 1)] == y
-    if not np.all(known):
-        if plain:  # numbers that are no classes at all are refused as such
-            check_labels(y)
-        stranger = y[np.flatnonzero(~known)[0]]
-        raise ValueError(
-            f"y holds the label {_shown(stranger)}, which is not among the classes "
-            f"{', '.join(map(_shown, classes[:20]))}. Name all classes in the first call of partial_fit "
-            "(classes=...)."
-        )
-    return numbers.astype(np.int32)
-
-
-def sample_weights(
-    X: Any,
-    y: Array,
-    numbers: Array,
-    classes: Array,
-    sample_weight: Any,
-    class_weight: Any,
-    *,
-    by_weight: bool = False,
-) -> Array | None:
-    """Return the product of sample and class weights, or None where all are one.
-
-    ``by_weight`` is that of :func:`class_weights`.
-    """
-    weights = checked_weights(X, sample_weight)
-    if class_weight is not None:
-        per_class = class_weights(y, numbers, classes, weights if by_weight else None, class_weight)
-        weights = per_class[numbers] * (1.0 if weights is None else weights)
-    return None if weights is None or np.all(weights == 1.0) else np.ascontiguousarray(weights)
-
-
-def check_presentations(weights: Array | None, max_time: float | None, *, dear: bool) -> None:
-    """Refuse weights that ask for presentations without end, unless time ends them.
-
-    A perceptron presents a row as often as its weight says, or until it is right; ``dear`` tells that it
-    does not end there, or that each time costs a call of Python.
-    """
-    most = 1e6 if dear else 1e9
-    if max_time is None and weights is not None and float(largest := weights.max()) > most:
-        raise ValueError(
-            f"row {int(weights.argmax())} has the weight {largest:g}, and a perceptron presents a row as "
-            f"often as its weight says: at most {most:,.0f} times without max_time. Divide sample_weight or "
-            "class_weight by a number that makes the smallest weights about 1."
-        )
-
-
-def class_weights(
-    y: Array, numbers: Array, classes: Array, weights: Array | None, class_weight: Any
-) -> Array:
-    """Return the weight of each class.
-
-    With ``weights``, "balanced" gives the classes equal totals of them; without, equal numbers of samples:
-    scikit-learn has the one in some models (logistic regression, LinearSVC), the other in others.
-    """
-    if weights is None or not isinstance(class_weight, str):
-        return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
-    totals = np.bincount(numbers, weights=weights, minlength=len(classes))
-    return np.asarray(totals.sum() / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0))
-
-
-def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:
-    """Return the given sample weights as numbers that are not negative, or None where all are one."""
-    if sample_weight is None:
-        return None
-    weights = _check_sample_weight(
-        sample_weight,
-        X,
-        dtype=np.float64,
-        ensure_non_negative=True,
-        allow_all_zero_weights=may_all_be_zero,
-    )
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    if not (total == 0.0 or np.finfo(np.float64).tiny <= total < np.inf):
-        raise ValueError(
-            f"sample_weight sums to {total:g}, outside the range of floating point numbers: multiply all "
-            "weights by a number that makes the largest about 1."
-        )
-    return None if np.all(weights == 1.0) else np.ascontiguousarray(weights)
-
-
-def refuse_empty_classes(
-    classes: Array, numbers: Array, weights: Array | None, given: Any = None
-) -> Array | None:
-    """Refuse weights that leave a class without any sample.
-
-    Parameters
-    ----------
-    classes, numbers : ndarray
-        The classes, and the number of each sample's class.
-    weights : ndarray or None
-        Products of sample and class weights.
-    given : array-like or None
-        The sample weights as they were given. An array of integers counts how often each sample was drawn,
-        as scikit-learn's ``BaggingClassifier`` tells it: a class that was not drawn is no mistake.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_classes,) or None
-        Which classes were drawn, if not all of them were.
-    """
-    if weights is None:
-        return None
-    drawn: Array = np.bincount(numbers, weights=weights, minlength=len(classes)) > 0
-    if drawn.all():
-        return None
-    names = ", ".join(_shown(label) for label in classes[~drawn])
-    remedy = "give it a positive weight, or leave its samples out"
-    counts = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
-    if not counts or given[~drawn[numbers]].any():
-        raise ValueError(
-            f"all samples of class {names} have weight 0, so nothing can be learnt of it: {remedy}."
-        )
-    warnings.warn(
-        f"no sample of class {names} was drawn (all its counts in sample_weight are 0): the model is learnt "
-        f"without it. If that is not meant, {remedy}.",
-        stacklevel=5,
-    )
-    return drawn
-
-
-def drawn_only(drawn: Array, classes: Array, numbers: Array) -> tuple[Array, Array]:
-    """Return the classes that were drawn, and numbers among them; samples of others, of weight 0, get 0."""
-    if np.count_nonzero(drawn) < 2:
-        raise ValueError(
-            "Invalid input - all samples with positive weights belong to the same class: give samples of at "
-            "least two classes a positive weight."
-        )
-    places = np.where(drawn, np.cumsum(drawn) - 1, 0)
-    return classes[drawn], places[numbers].astype(np.int32)

@@ -13,7 +13,7 @@ from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
 from separatrix.models._generative import GenerativeClassifier, Training
-from separatrix.models._validation import _shown
+from separatrix.models._labels import shown
 from separatrix.solvers.covariance import Factor, fourth_moments
 from separatrix.solvers.gaussian import (
     SingularClassError,
@@ -159,7 +159,7 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
             )
         except SingularClassError as error:
             raise np.linalg.LinAlgError(
-                f"the covariance of class {_shown(self.classes_[error.number])} is singular: the class "
+                f"the covariance of class {shown(self.classes_[error.number])} is singular: the class "
                 f"{error.why}. Give more samples of it, drop collinear and constant features, set shrinkage "
                 "(for example 0.1; it cannot help a class of one sample), or choose covariance='shared'."
             ) from None

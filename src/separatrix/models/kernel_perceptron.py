@@ -15,14 +15,9 @@ from separatrix.data.texts import TextView
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.kernels import KERNEL_NAMES, Kernel, resolve_kernel
 from separatrix.models._base import IterativeClassifier, whole
-from separatrix.models._validation import (
-    check_presentations,
-    check_samples,
-    check_texts,
-    encode_labels,
-    refuse_texts,
-    sample_weights,
-)
+from separatrix.models._labels import encode_labels
+from separatrix.models._validation import check_samples, check_texts, refuse_texts
+from separatrix.models._weights import check_presentations, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Problem
 from separatrix.solvers._loop import NoImprovement, run

@@ -14,15 +14,9 @@ from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
-from separatrix.models._validation import (
-    check_finite,
-    check_samples,
-    encode_labels,
-    refuse_empty_classes,
-    refuse_sums,
-    sample_weights,
-    view_samples,
-)
+from separatrix.models._labels import encode_labels
+from separatrix.models._validation import check_finite, check_samples, refuse_sums, view_samples
+from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.problem import Result
 from separatrix.solvers._loop import run
 from separatrix.solvers.least_squares import solver_of, stop_rule

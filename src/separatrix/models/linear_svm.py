@@ -17,16 +17,12 @@ from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearClassifier, has_probability
+from separatrix.models._labels import encode_labels
 from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM, joined
 from separatrix.models._path import PathOverC
 from separatrix.models._start import last_solution
-from separatrix.models._validation import (
-    check_samples,
-    checked_weights,
-    class_weights,
-    encode_labels,
-    sample_weights,
-)
+from separatrix.models._validation import check_samples
+from separatrix.models._weights import checked_weights, class_weights, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 

@@ -15,11 +15,8 @@ from separatrix.data.view import Array
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearModel
 from separatrix.models._linear_svm import SHARED_CONSTRAINTS, LinearSVM
-from separatrix.models._validation import (
-    check_samples,
-    checked_weights,
-    score_samples,
-)
+from separatrix.models._validation import check_samples, score_samples
+from separatrix.models._weights import checked_weights
 from separatrix.problem import Problem
 
 

@@ -23,17 +23,12 @@ from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
 from separatrix.models._drawn import fit_drawn
+from separatrix.models._labels import encode_labels
 from separatrix.models._logistic_method import OWN, SOLVERS, method_of
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, judged, last_solution
-from separatrix.models._validation import (
-    check_finite,
-    check_samples,
-    encode_labels,
-    refuse_empty_classes,
-    refuse_sums,
-    sample_weights,
-)
+from separatrix.models._validation import check_finite, check_samples, refuse_sums
+from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import Below, run

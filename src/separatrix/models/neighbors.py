@@ -11,8 +11,9 @@ from sklearn.exceptions import DataConversionWarning
 
 from separatrix.data.view import Array
 from separatrix.models._base import whole
+from separatrix.models._labels import check_labels
 from separatrix.models._neighbors import NeighborsModel
-from separatrix.models._validation import check_labels, check_targets
+from separatrix.models._validation import check_targets
 from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
 
 

@@ -19,14 +19,10 @@ from separatrix.data.threads import thread_count
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
+from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._start import Start, seed_of
-from separatrix.models._validation import (
-    check_presentations,
-    check_samples,
-    encode_labels,
-    number_labels,
-    sample_weights,
-)
+from separatrix.models._validation import check_samples
+from separatrix.models._weights import check_presentations, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Penalty, Problem, Result
 from separatrix.solvers._loop import NoImprovement, run

@@ -15,13 +15,9 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
-from separatrix.models._validation import (
-    check_samples,
-    encode_labels,
-    refuse_empty_classes,
-    sample_weights,
-    score_samples,
-)
+from separatrix.models._labels import encode_labels
+from separatrix.models._validation import check_samples, score_samples
+from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.models.least_squares import LeastSquares
 from separatrix.multiclass import Coding
 from separatrix.problem import Result

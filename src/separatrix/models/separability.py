@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel, Linear, resolve_kernel
+from separatrix.models._labels import encode_labels
 from separatrix.models._pair_separability import Separability, name_of, plain, taken
-from separatrix.models._validation import check_samples, encode_labels
+from separatrix.models._validation import check_samples
 from separatrix.solvers._kernel_blocks import KernelBlocks
 from separatrix.solvers.separability import (
     Clock,

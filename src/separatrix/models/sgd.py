@@ -17,14 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
+from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._start import Start
 from separatrix.models._stochastic import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, StochasticGradient
-from separatrix.models._validation import (
-    check_samples,
-    checked_weights,
-    encode_labels,
-    number_labels,
-)
+from separatrix.models._validation import check_samples
+from separatrix.models._weights import checked_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 

@@ -13,11 +13,8 @@ from separatrix.data.view import Array
 from separatrix.models._hold_out import hold_out
 from separatrix.models._start import Start
 from separatrix.models._stochastic import REGRESSION_LOSSES, StochasticGradient
-from separatrix.models._validation import (
-    check_samples,
-    checked_weights,
-    score_samples,
-)
+from separatrix.models._validation import check_samples, score_samples
+from separatrix.models._weights import checked_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 

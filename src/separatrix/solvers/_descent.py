@@ -103,6 +103,7 @@ class Descent:
         # doubles, which are read all the same, is less than the evaluation in double at the end.
         few = later and self.final and objective.columns == 1 and objective.view.dtype == np.float64
         self.small = n * objective.view.row_elements * objective.columns <= _SMALL
+        # Whether a step costs next to nothing.
         self.tiny = is_small(solver.problem)
         # Sparse rows are always worked on in double precision.
         self.single = n * d > _SMALL and not few and not objective.view.sparse
@@ -189,7 +190,7 @@ class Descent:
                 again = self._settle()
                 if again:
                     refresh, measure = iteration + again, self._measure()
-                    more = self.tiny  # where a step costs nothing, it is better than proof
+                    more = self.tiny  # one step more is better than proof that it is not needed
             if self.solver.separated():
                 yield Step(self._record(measure), measure, "separable")
                 return
@@ -222,9 +223,9 @@ class Descent:
     def _settle(self) -> int:
         """Form a better model where the present one does not know what it estimates.
 
-        That is an exact Hessian where the way was too rough for an estimate to be trusted. A diagonal knows
-        nothing of directions that hardly bend the objective: there another model has to agree. Return after
-        how many steps to form one anew, 0 if there is none.
+        That is an exact Hessian where the way was too rough for an estimate to be trusted, or where a step
+        with it costs next to nothing. A diagonal knows nothing of directions that hardly bend the objective:
+        there another model has to agree. Return after how many steps to form one anew, 0 if there is none.
         """
         again, model = sys.maxsize, None
         rough = self.rises >= _ROUGH or self.tiny

@@ -1,13 +1,14 @@
-r"""A dual problem whose kernel matrix has a low rank, by an interior point method.
+r"""A dual problem whose kernel matrix a factor holds, by an interior point method.
 
     min ½ a'Qa + p'a   subject to   0 ≤ a ≤ u,  A a = b,        Q ≈ G G',  G of shape (m, r)
 
 Where C is large and the kernel matrix has a low rank (few features and a linear kernel, or a polynomial of
 them), most variables are at a bound, and steps of pairs find out which, one after the other, in millions of
-steps. The method sees all at once: each of some 30 steps solves a system in ``Θ + G G'``, ``Θ`` diagonal, by
-way of ``I + G'Θ⁻¹G``, which is small (Ferris and Munson, SIAM J. Optim. 13, 2002; predictor and corrector by
-Mehrotra, 1992). ``G`` is a pivoted Cholesky factor (Fine and Scheinberg, JMLR 2, 2001). What this leaves,
-steps of pairs and of the free variables cure, with the kernel itself.
+steps. So they do where a smooth kernel is to follow noise, whatever the rank. The method sees all at once:
+each of some 30 steps solves a system in ``Θ + G G'``, ``Θ`` diagonal, by way of ``I + G'Θ⁻¹G``, which is no
+larger (Ferris and Munson, SIAM J. Optim. 13, 2002; predictor and corrector by Mehrotra, 1992). ``G`` is a
+pivoted Cholesky factor (Fine and Scheinberg, JMLR 2, 2001). What this leaves, steps of pairs and of the free
+variables cure, with the kernel itself.
 """
 
 from __future__ import annotations

@@ -75,10 +75,9 @@ def _closed_form(problem: Regression) -> tuple[str | None, float]:
 
 
 def _in_single_precision(problem: Regression) -> bool:
-    """Return whether a factor in single precision can precondition the dual form."""
-    alpha = problem.alpha
-    return bool(problem.view.sparse and problem.view.shape[0] >= _MANY_SAMPLES and 0 < alpha[0] == alpha.min()
-                and alpha.max() == alpha[0])  # fmt: skip
+    """Return whether a factor in single precision can precondition the dual form: for one penalty."""
+    many = problem.view.sparse and problem.view.shape[0] >= _MANY_SAMPLES
+    return bool(many and problem.alpha[0] > 0 and np.all(problem.alpha == problem.alpha[0]))
 
 
 def _closed(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:

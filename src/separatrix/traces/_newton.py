@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 
 from separatrix.data.view import Array
 from separatrix.losses import softmax
-from separatrix.models._validation import refuse_empty_classes, sample_weights
+from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.traces._types import TraceStep, frozen, linear_columns, number
 

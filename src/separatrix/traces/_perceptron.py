@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.kernels import resolve_kernel
-from separatrix.models._validation import sample_weights
+from separatrix.models._weights import sample_weights
 from separatrix.multiclass import Coding
 from separatrix.solvers._loop import NoImprovement
 from separatrix.solvers._order import Visits

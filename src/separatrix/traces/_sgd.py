@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
-from separatrix.models._validation import checked_weights
+from separatrix.models._weights import checked_weights
 from separatrix.multiclass import Coding
 from separatrix.solvers._loop import NoImprovement
 from separatrix.solvers._order import Visits

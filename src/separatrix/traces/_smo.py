@@ -17,7 +17,7 @@ from scipy import sparse
 
 from separatrix.data.view import Array
 from separatrix.kernels import resolve_kernel
-from separatrix.models._validation import checked_weights, sample_weights
+from separatrix.models._weights import checked_weights, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.traces._types import TraceStep, frozen, number
 

@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from separatrix.data.view import Array
-from separatrix.models._validation import check_samples, encode_labels
+from separatrix.models._labels import encode_labels
+from separatrix.models._validation import check_samples
 from separatrix.traces._types import Tracer, TraceStep
 
 _METHODS: dict[str, tuple[str, ...]] = {
