@@ -109,7 +109,7 @@ class Worker:
         return self._ask_and_rest(limit, "accuracy", spec, rows)
 
     def check(self, spec: Spec, name: str) -> tuple[float, float]:
-        """What the model that was fitted last is worth, by one of `CHECKS`, and the standard error of that."""
+        """What the model that was fitted last is worth by one of `CHECKS`, and the standard error of it."""
         value, error = self._ask_and_rest(None, "check", spec, name)
         return float(value), float(error)
 

@@ -28,7 +28,7 @@ template <int COLUMNS, class Rows, class T = typename Rows::value_type>
 class SgdPass {
 public:
     SgdPass(const Rows& rows, SgdState<T>& state)
-        : rows_(rows), s_(state), loss_(LOSS_FUNCTIONS<T>[state.loss]) {}
+        : rows_(rows), s_(state), loss_(SgdLosses::FUNCTIONS<T>[state.loss]) {}
 
     void run(const Visits& visits) {
         for (std::int64_t at = visits.begin; at < visits.end; ++at) {
@@ -48,35 +48,49 @@ private:
         const T* targets = s_.targets + (s_.classes ? start : sample);
         const T* factors = s_.factors ? s_.factors + start : nullptr;
         const double weight = s_.row_weights ? static_cast<double>(s_.row_weights[sample]) : 1.0;
-        const bool aggressive = s_.rate == Rate::PA1 || s_.rate == Rate::PA2;
-        const double norm = aggressive ? rows_.squared_norm(i) : 0.0;
+        const double norm = aggressive() ? rows_.squared_norm(i) : 0.0;
         if (s_.rate == Rate::PA1 && norm == 0.0) return;
 
-        rows_.quick_scores(i, s_.weights, columns(), s_.active, s_.scores);
-        for (std::int64_t k = 0; k < columns(); ++k)
-            s_.margins[k] = s_.scores[k] * s_.scale[k] + s_.intercepts[k];
-        loss_(s_.margins, targets, columns(), s_.epsilon, s_.values, s_.slopes);
-
         const double common = step_size();
-        for (std::int64_t k = 0; k < columns(); ++k) {
-            s_.steps[k] = 0;
-            if (!s_.active[k]) continue;
-            const double s = factors ? weight * factors[k] : weight;
-            const double eta = s_.rate == Rate::COLUMN ? s_.eta[k] : common;
-            s_.losses[k] += s * s_.values[k];
-            double slope = s_.slopes[k];
-            slope = slope > LARGEST_SLOPE ? LARGEST_SLOPE : slope < -LARGEST_SLOPE ? -LARGEST_SLOPE : slope;
-            const double step = -s * (aggressive ? aggression(k, slope, norm) : eta * slope);
-            if (s_.l2 > 0) shrink(k, eta);
-            if (s_.l1 > 0) s_.owed[k] += s_.l1 * eta;
-            if (step == 0) continue;
-            s_.steps[k] = static_cast<T>(step / s_.scale[k]);
-            if (s_.fit_intercept) s_.intercepts[k] += step * s_.intercept_decay;
+        T own_score, own_step;  // of one column: no way through memory, the next row waits for it
+        T* const scores = COLUMNS == 1 ? &own_score : s_.scores;
+        T* const steps = COLUMNS == 1 ? &own_step : s_.steps;
+        rows_.quick_scores(i, s_.weights, columns(), s_.active, scores);
+        if constexpr (COLUMNS == 1) {
+            const double margin = own_score * s_.scale[0] + s_.intercepts[0];
+            const Point point = SgdLosses::at(s_.loss, margin, targets[0], s_.epsilon);
+            own_step = step(0, point, factors ? weight * factors[0] : weight, common, norm);
+        } else {
+            for (std::int64_t k = 0; k < columns(); ++k)
+                s_.margins[k] = scores[k] * s_.scale[k] + s_.intercepts[k];
+            loss_(s_.margins, targets, columns(), s_.epsilon, s_.values, s_.slopes);
+            for (std::int64_t k = 0; k < columns(); ++k)
+                steps[k] = step(k, {s_.values[k], s_.slopes[k]}, factors ? weight * factors[k] : weight, common,
+                                norm);
         }
-        add(i, s_.steps, s_.weights);
-        if (s_.drift && *s_.clock >= s_.average_from) average(i);
+        add(i, steps, s_.weights);
+        if (s_.drift && *s_.clock >= s_.average_from) average(i, steps);
         if (s_.l1 > 0) truncate(i);
         *s_.clock += 1;
+    }
+
+    bool aggressive() const { return s_.rate == Rate::PA1 || s_.rate == Rate::PA2; }
+
+    // Column k in a visit: returns what multiple of the row its stored weights are to move by.
+    T step(std::int64_t k, const Point& point, double weight, double common, double norm) {
+        if (!s_.active[k]) return 0;
+        const double eta = s_.rate == Rate::COLUMN ? s_.eta[k] : common;
+        s_.losses[k] += weight * point.value;
+        if (s_.l2 > 0) shrink(k, eta);
+        if (s_.l1 > 0) s_.owed[k] += s_.l1 * eta;
+        // The quotient does not need the slope: the processor has it by the time that the slope is known.
+        const double pull = aggressive() ? -weight : -weight * eta, stored_pull = pull / s_.scale[k];
+        double slope = point.slope;
+        slope = slope > LARGEST_SLOPE ? LARGEST_SLOPE : slope < -LARGEST_SLOPE ? -LARGEST_SLOPE : slope;
+        if (aggressive()) slope = aggression(point.value, slope, norm);
+        if (slope == 0) return 0;
+        if (s_.fit_intercept) s_.intercepts[k] += pull * slope * s_.intercept_decay;
+        return static_cast<T>(stored_pull * slope);
     }
 
     double step_size() const {
@@ -89,8 +103,7 @@ private:
     }
 
     // The passive-aggressive step, with the sign of the slope.
-    double aggression(std::int64_t k, double slope, double norm) const {
-        const double loss = s_.values[k];
+    double aggression(double loss, double slope, double norm) const {
         if (slope == 0) return 0;
         const double most = s_.eta0;
         const double size = s_.rate == Rate::PA2 ? loss / (norm + 0.5 / most)
@@ -124,15 +137,15 @@ private:
     }
 
     // Adds the weights as they are now to their sum: those before this step count `area` times less of it.
-    void average(std::int64_t i) {
-        double* const steps = s_.slopes;
+    void average(std::int64_t i, const T* steps) {
+        double* const drifts = s_.slopes;
         for (std::int64_t k = 0; k < columns(); ++k) {
-            steps[k] = s_.area[k] * s_.steps[k];
+            drifts[k] = s_.area[k] * steps[k];
             if (!s_.active[k]) continue;
             s_.area[k] += s_.scale[k];
             s_.intercept_sums[k] += s_.intercepts[k];
         }
-        add(i, steps, s_.drift);
+        add(i, drifts, s_.drift);
     }
 
     // Lets the weights of the row's features pay to L1: all of dense rows, those that CSR rows store.

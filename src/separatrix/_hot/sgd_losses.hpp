@@ -101,7 +101,14 @@ struct SquaredEpsilonInsensitive {
     }
 };
 
-// From the scores f and targets y of some columns: their losses, and the slopes with respect to f.
+// The loss at score f with target y, and its slope with respect to f.
+template <class Loss>
+inline Point point_of(double f, double y, double epsilon) {
+    const Point point = Loss::at(Loss::RESIDUAL ? f - y : y * f, epsilon);
+    return {point.value, Loss::RESIDUAL ? point.slope : y * point.slope};
+}
+
+// The same for the scores f and targets y of some columns.
 template <class T>
 using LossFunction = void (*)(const double* f, const T* y, std::int64_t columns, double epsilon, double* values,
                               double* slopes);
@@ -109,21 +116,29 @@ using LossFunction = void (*)(const double* f, const T* y, std::int64_t columns,
 template <class Loss, class T>
 void evaluate(const double* f, const T* y, std::int64_t columns, double epsilon, double* values, double* slopes) {
     for (std::int64_t k = 0; k < columns; ++k) {
-        const double target = y[k];
-        const Point point = Loss::at(Loss::RESIDUAL ? f[k] - target : target * f[k], epsilon);
+        const Point point = point_of<Loss>(f[k], y[k], epsilon);
         values[k] = point.value;
-        slopes[k] = Loss::RESIDUAL ? point.slope : target * point.slope;
+        slopes[k] = point.slope;
     }
 }
 
-// In the order of SGD_LOSSES in solvers/sgd.py.
-template <class T>
-constexpr LossFunction<T> LOSS_FUNCTIONS[] = {
-    evaluate<Perceptron, T>,   evaluate<Hinge, T>,         evaluate<SquaredHinge, T>,
-    evaluate<Logistic, T>,     evaluate<ModifiedHuber, T>, evaluate<SquaredError, T>,
-    evaluate<Huber, T>,        evaluate<EpsilonInsensitive, T>,
-    evaluate<SquaredEpsilonInsensitive, T>,
+template <class... Losses>
+struct LossList {
+    template <class T>
+    static constexpr LossFunction<T> FUNCTIONS[] = {evaluate<Losses, T>...};
+
+    // One point of the loss of this number: within the loop that asks, so that nothing goes through memory.
+    static Point at(int number, double f, double y, double epsilon) {
+        Point point{};
+        int next = 0;
+        (void)((next++ == number && (point = point_of<Losses>(f, y, epsilon), true)) || ...);
+        return point;
+    }
 };
+
+// In the order of SGD_LOSSES in solvers/sgd.py.
+using SgdLosses = LossList<Perceptron, Hinge, SquaredHinge, Logistic, ModifiedHuber, SquaredError, Huber,
+                           EpsilonInsensitive, SquaredEpsilonInsensitive>;
 
 }  // namespace
 }  // namespace SEPARATRIX_ISA

@@ -234,12 +234,12 @@ class SgdSolver:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
-        n, penalty = max(1, self.visits.order.shape[0]), self.problem.penalty
+        n, l2, l1 = max(1, self.visits.order.shape[0]), self.problem.penalty.l2, self.problem.penalty.l1
         for losses, squares, sizes, norm, seconds, followed in self._passes(control):
             # Few numbers per pass: lists are quicker than arrays, and small data need many passes.
             for k, (loss, square, size) in enumerate(zip(losses, squares, sizes, strict=True)):
                 if self._learning[k]:
-                    self.objectives[k] = loss / n + 0.5 * penalty.l2 * square + penalty.l1 * size
+                    self.objectives[k] = loss / n + 0.5 * l2 * square + l1 * size
             record = {"objective": sum(self.objectives), "norm": norm, "learning": sum(self._learning)}
             measures = self.objectives
             if self.validate is not None:
