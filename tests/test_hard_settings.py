@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
@@ -150,3 +150,31 @@ def test_costs_near_the_largest_number_warn_of_convergence_alone(machine, C):
             status = str(refused)
     assert status == "max_iter" or "StandardScaler" in status
     assert {warning.category for warning in heard} <= {ConvergenceWarning}
+
+
+@pytest.mark.parametrize(
+    ("digit", "C", "loss", "penalised"),
+    [
+        (1, 1e4, "squared_hinge", True),
+        (4, 1e2, "squared_hinge", False),
+        (4, 1e6, "squared_hinge", True),
+        (2, 1e4, "hinge", False),
+        (0, 1e6, "hinge", True),
+        (7, 1e6, "hinge", False),
+    ],
+)
+def test_a_large_c_on_grey_values_is_solved(digit, C, loss, penalised):
+    # Objectives ended up to a million times above the minimum, at points where next to no sample had a loss.
+    samples, digits = load_digits(return_X_y=True)
+    labels = np.where(digits == digit, 1.0, -1.0)
+    model = LinearSVC(C=C, loss=loss, penalize_intercept=penalised).fit(samples, labels)
+    assert model.certificate_.status == "converged"
+    slacks = np.maximum(0.0, 1.0 - labels * model.decision_function(samples))
+    penalty = (np.square(model.coef_).sum() + penalised * model.intercept_[0] ** 2) / 2
+    primal = penalty + C * (slacks if loss == "hinge" else slacks**2).sum()
+    assert primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    # By an independent way, that of a kernel machine, whose intercept is free.
+    if not penalised and loss == "hinge":
+        exact = SVC(C=C, kernel="linear").fit(samples, labels).certificate_
+        assert exact.dual <= primal * (1 + 1e-9)
+        assert primal <= exact.primal * (1 + 1e-4)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
@@ -218,3 +220,30 @@ def test_stored_values_may_come_in_any_order(loss):
     assert abs(int(models[1].n_iter_) - int(models[0].n_iter_)) <= 2
     np.testing.assert_allclose(models[1].coef_, models[0].coef_, atol=1e-7)
     np.testing.assert_array_equal(turned.indices, given)  # the user's matrix is as it was
+
+
+def _grey_values() -> tuple[Any, Any]:
+    X, digits = load_digits(return_X_y=True)
+    return X, np.where(digits == 4, 1, -1)
+
+
+def test_columns_that_got_nowhere_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = _grey_values()
+    model = LinearSVC(C=1e5, tol=1e-6)
+    expected = model.fit(X, y).certificate_
+    monkeypatch.setattr(semismooth_newton, "PATIENCE", 0)  # of the compiled steps
+    found = model.fit(X, y).certificate_
+    assert (expected.status, found.status) == ("converged", "converged")
+    np.testing.assert_allclose(found.primal, expected.primal, rtol=1e-6)
+
+
+def test_a_second_beginning_keeps_what_was_better_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = _grey_values()
+    monkeypatch.setattr(semismooth_newton, "PATIENCE", 0)
+    # Twelve steps lead to an objective of 2,643; the eight after them, from the beginning, to 779,125.
+    with pytest.warns(ConvergenceWarning):
+        model = LinearSVC(C=1e5, max_iter=20).fit(X, y)
+    assert len(model.history_) == 20
+    least = min(record["objective"] for record in model.history_[:12])
+    assert model.history_[-1]["objective"] > least
+    np.testing.assert_allclose(model.certificate_.primal, least, rtol=1e-9)

@@ -100,9 +100,9 @@ public:
 
 private:
     // How exactly a smoothed problem must be solved before multipliers move: where the gap is above the bound itself,
-    // large weights on few samples make it so, and multipliers as inexact would lead away.
+    // large weights on few samples make it so, or a large C, and multipliers as inexact would lead away.
     static double enough(const SmallColumn& c) {
-        const double bound = c.primal - c.gap, least = 0.01 * c.gap;
+        const double bound = c.primal - c.gap, least = 0.01 * c.gap < c.penalty ? 0.01 * c.gap : c.penalty;
         return bound < least ? least : bound < c.gap ? bound : c.gap;
     }
 
@@ -153,7 +153,8 @@ private:
             rest += g[j] * g[j];
         }
         const double b = s.intercept ? s.b[k] : 0;
-        c.primal = 0.5 * norm + found.loss + 0.5 * s.curve * b * b;
+        c.penalty = 0.5 * norm;
+        c.primal = c.penalty + found.loss + 0.5 * s.curve * b * b;
         // The best bound for a multiple of v, at most 1.
         const double quadratic = 0.5 * products + 0.5 * s.square * sum * sum + (s.bounded ? 0.0 : found.square);
         const double linear = found.linear > 0 ? found.linear : 0;
@@ -186,6 +187,7 @@ private:
         }
         if (s.intercept && s.lambda[d] > 0) limit(sum, s.lambda[d]);
         c.slope = -sum;
+        c.penalty = sizes;
         c.primal = found.loss + sizes;
         const double linear = found.linear > 0 ? found.linear : 0;
         if (linear < 2 * tau * found.square) tau = linear / (2 * found.square);

@@ -9,6 +9,7 @@ struct SmallColumn {
     double rho, growth;         // 1/ρ is the width of the smoothed kink, growth what multiplies ρ next
     double highest;             // largest ρ so far
     double primal, gap, rest;   // rest: the part of the gap within the smoothed problem
+    double penalty;             // of the weights
     double least, least_rest;   // smallest gap so far, smallest rest since ρ was largest
     double slope;               // derivative in the intercept
     double bound, damping;      // with an L1 penalty: best bound so far, and how much steps are damped

@@ -103,8 +103,8 @@ class Columns:
         self.products, self.sums = np.zeros_like(self.W), np.zeros(K)
         self.losses, self.linear, self.squares = np.zeros(K), np.zeros(K), np.zeros(K)
         self.fresh = np.ones(K, dtype=bool)
-        #: Short steps of each column's squared loss; None where multipliers are of no use.
-        self.halts: Array | None = np.zeros(K, dtype=int) if dual.squared and not dual.l1 else None
+        #: Short steps of each column's squared loss; None where mild problems are of no use.
+        self.halts: Array | None = np.full(K, _HALTS if solver.mild else 0) if not dual.l1 else None
         self.stuck = False
         # A Hessian in single precision shows the way as well; where it does not, double takes its place.
         self.coarse = np.full(K, solver.tol >= SINGLE_TOL)
@@ -219,8 +219,10 @@ class Columns:
         if self.halts is not None and np.any(halting := waiting & (self.halts == _HALTS)):
             self._soften(np.flatnonzero(halting))
         # Inside the smoothed problem as well as it pays: the multipliers move, and the kink narrows. (A gap
-        # above the bound itself comes from large weights on few samples: as inexact, multipliers lead away.)
-        enough = np.minimum(self.gap, np.maximum(self.primal - self.gap, 0.01 * self.gap))
+        # above the bound itself comes from large weights on few samples, or from a large C: as inexact,
+        # multipliers lead away.)
+        least = np.minimum(0.01 * self.gap, 0.5 * self.dual.lengths(self.W))
+        enough = np.minimum(self.gap, np.maximum(self.primal - self.gap, least))
         ready = waiting & (self.rest <= 0.1 * enough) & (self.rho < self.steepest)
         if ready.any():
             chosen = np.flatnonzero(ready)
@@ -242,6 +244,10 @@ class Columns:
         self.coarse &= self.idle < _COARSE_PATIENCE
         self.rough &= self.idle < _ROUGH_PATIENCE
         tired = waiting & (self.idle > PATIENCE)
+        if self.halts is not None and np.any(again := tired & (self.halts < _HALTS)):
+            self._soften(np.flatnonzero(again))
+            self.idle[again] = 0
+            tired &= ~again
         self.stuck = bool(tired.any())
         return np.asarray(waiting & ~tired)
 
@@ -257,13 +263,13 @@ class Columns:
         self.V0[columns] = part * self.V[columns]
 
     def _soften(self, columns: Array) -> None:
-        """Go on by multipliers where the steps of a squared loss are short again and again.
+        """Go on by mild problems where the steps of a squared loss are short again and again, or get nowhere.
 
         Where C is so large that a sample's loss outweighs the penalty, each step changes the side of many
         samples. Multipliers lead to the same solution through problems in which the loss is mild.
         """
         assert self.halts is not None
-        self.halts[columns] += 1
+        self.halts[columns] = _HALTS + 1
         d = self.view.shape[1] + 1
         curve = float(self.upper @ self.view.row_norms()) + self.dual.square * float(self.upper.sum())
         mild = _MILD * d / max(curve, 1e-300)
@@ -333,7 +339,7 @@ class Columns:
         short = columns[t < (0.01 * SHORT if self.dual.squared else SHORT)]
         self.rho[short] /= np.maximum(self.growth[short], 4.0)
         self.growth[short] = LEAST_GROWTH
-        if self.halts is not None:
+        if self.halts is not None and self.dual.squared:
             halting = columns[(t < _HALTING) & (self.halts[columns] < _HALTS)]
             self.halts[halting] += 1
         self.W[columns] += t[:, None] * P

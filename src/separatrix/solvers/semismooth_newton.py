@@ -27,7 +27,7 @@ shows the way as well as all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
-from separatrix.solvers._box_dual import BoxDual, Evaluation
+from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._l1_columns import L1Columns
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._newton_columns import (
@@ -130,13 +130,17 @@ class SemismoothNewton:
         self.primal, self.gap = np.zeros(K), np.zeros(K)
         self.gap[chosen] = np.inf
         self.single = problem.view.dtype == np.float32 and tol >= SINGLE_TOL
-        self._evaluation: Evaluation | None = None
+        #: Whether columns begin with mild problems, as where they got nowhere without.
+        self.mild = False
+        self._before: tuple[Array, Array, Array] | None = None
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
         if self._small():
-            yield from self._small_steps()
-            return
+            stuck = yield from self._small_steps()
+            if not stuck or self.dual.l1:
+                return
+            self._begin_again()
         primal, gap = self.primal, self.gap
         for own in self.batches:
             columns: Columns | None = None
@@ -172,8 +176,8 @@ class SemismoothNewton:
         copied = n * view.row_elements  # in double precision
         return not (self.given or work > most or copied > _COPIED) and len(self.batches) == 1
 
-    def _small_steps(self) -> Iterator[Step]:
-        """Yield a step after each compiled Newton step of all columns."""
+    def _small_steps(self) -> Generator[Step, None, bool]:
+        """Yield a step after each compiled Newton step of all columns; return whether some got nowhere."""
         dual, view, K = self.dual, self.problem.view, self.problem.columns
         rows = view.read(slice(0, view.shape[0]))
         x, features, starts = _stored(rows) if view.sparse else (_doubles(rows), None, None)
@@ -215,10 +219,32 @@ class SemismoothNewton:
             if dual.l1 and measure < _CLOSE and idle > PATIENCE:  # a small gap that stays is rounding
                 active, stuck = False, True
             record = {"objective": primal, "relative_gap": measure}
-            yield Step(record, measure, "max_iter" if stuck and not active else None)
+            yield Step(record, measure, "max_iter" if dual.l1 and stuck and not active else None)
             if not active:
-                return
+                return bool(stuck)
             state.step()
+
+    def _begin_again(self) -> None:
+        """Let the columns that got nowhere begin anew, with mild problems.
+
+        Features of large numbers and a large C: on the way the loss of a few samples is all there is.
+        """
+        found = self.dual.evaluate(self.coef, self.intercept, self.V)
+        self.primal, self.gap = found.primal, np.maximum(found.primal - found.dual, 0.0)
+        own = np.flatnonzero(~(self.gap <= self.tol * self.primal))
+        self.batches, self.mild = [own], True
+        self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
+        self.coef[own], self.intercept[own] = 0.0, 0.0
+
+    def _keep_better(self) -> None:
+        """Take back the columns that were better before they began anew."""
+        if self._before is None:
+            return
+        coef, intercept, V = self._before
+        now = self.dual.evaluate(self.coef, self.intercept, self.V)
+        then = self.dual.evaluate(coef, intercept, V)
+        worse = ~(now.primal - now.dual <= then.primal - then.dual)
+        self.coef[worse], self.intercept[worse], self.V[worse] = coef[worse], intercept[worse], V[worse]
 
     def _stages(self, own: Array) -> Iterator[tuple[DataView, Array | None]]:
         """Yield growing samples of the rows and at last all of them."""
@@ -240,6 +266,7 @@ class SemismoothNewton:
 
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters in the data's precision and what they prove."""
+        self._keep_better()
         dtype = self.problem.view.dtype
         coef, intercept = self.coef.astype(dtype), self.intercept.astype(dtype)
         found = self.dual.evaluate(coef, intercept, self.V)
