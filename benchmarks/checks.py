@@ -149,22 +149,11 @@ class Check:
         """Whether the mean of some orders is off by chance by less than a third of what is allowed."""
         if self.orders == 1:
             return True
-        return 3 * standard_error(values) <= self.allowed * self._unit(float(np.mean(values)))
+        error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+        return 3 * error <= self.allowed * (abs(float(np.mean(values))) if self.relative else 1.0)
 
     def excess(self, ours: float, theirs: float) -> float:
-        return (ours - theirs) / self._unit(theirs)
-
-    def permits(self, excess: float, theirs: float, error: float) -> bool:
-        """Whether so much is allowed, or no more beyond it than chance may add: twice its standard error."""
-        return excess <= self.allowed + 2 * error / self._unit(theirs)
-
-    def _unit(self, value: float) -> float:
-        return abs(value) if self.relative else 1.0
-
-
-def standard_error(values: list[float]) -> float:
-    """By how much the mean of some values is off by chance; 0 of one value, which no chance has a part in."""
-    return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        return (ours - theirs) / abs(theirs) if self.relative else ours - theirs
 
 
 CHECKS = {

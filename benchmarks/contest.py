@@ -52,7 +52,6 @@ class _Entry:
     seconds: list[float] = field(default_factory=list)
     limit: float | None = None
     value: float | None = None
-    error: float = 0.0  # standard error of the value, where chance has a part in it
     accuracy: float | None = None
     growth: float | None = None
     notes: list[str] = field(default_factory=list)
@@ -88,7 +87,7 @@ class _Entry:
         try:
             self.growth = self.worker.growth(self.spec)
             if case.check is not None:
-                self.value, self.error = self.worker.check(self.spec, case.check)
+                self.value = self.worker.check(self.spec, case.check)
             self.accuracy = self.worker.accuracy(self.spec, case.held_out, 20.0)
         except TooSlowError:
             self.notes.append("held-out rows took too long")
@@ -103,7 +102,7 @@ class _Entry:
             shorter = replace(self.spec, options={**self.spec.options, "max_iter": count})
             try:
                 seconds = self.worker.seconds(shorter, call, self.limit)
-                self.value, self.error = self.worker.check(shorter, check)
+                self.value = self.worker.check(shorter, check)
             except (TooSlowError, BrokenError):
                 return
             self.notes[-1] = f"> {self.limit:.3g} s; its objective: after {count} iterations, {seconds:.3g} s"
@@ -221,9 +220,8 @@ def _row(
         if ours.value is None or peer.value is None:
             reason = f"not comparable: {case.check} unknown"
         else:
-            check = CHECKS[case.check]
-            excess = check.excess(ours.value, peer.value)
-            if not check.permits(excess, peer.value, math.hypot(ours.error, peer.error)):
+            excess = CHECKS[case.check].excess(ours.value, peer.value)
+            if not excess <= CHECKS[case.check].allowed:
                 reason = f"not comparable: {case.check} higher by {excess:.1e}"
     found = None if ours.first is None or not peer.times else ratio_of(peer.times, ours.times)
     share = None

@@ -42,7 +42,7 @@ rules are part of the code:
   row says "not comparable" and does not count. Closed forms and neighbours are compared by their errors.
   Stochastic passes in a different order end at different points: there, ours may be at most 5 % higher
   after the same passes (perceptrons: 2 points of training error), both in the mean of five random orders,
-  of more where these differ much, and beyond that by no more than chance: two standard errors.
+  of more where these differ much.
 - Held-out accuracy stands beside every time (at most 10,000 rows that no fit has seen; 1,000 for kernel
   machines), and the growth of the process during the fit. First calls are whole processes, import included.
 

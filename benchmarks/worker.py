@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.checks import CHECKS, standard_error
+from benchmarks.checks import CHECKS
 from benchmarks.datasets import Dataset
 from benchmarks.machine import forget_peak_memory, peak_memory
 
@@ -108,10 +108,9 @@ class Worker:
         """Part of the held-out rows, at most so many, that are right; R² for a regression."""
         return self._ask_and_rest(limit, "accuracy", spec, rows)
 
-    def check(self, spec: Spec, name: str) -> tuple[float, float]:
-        """What the model that was fitted last is worth by one of `CHECKS`, and the standard error of it."""
-        value, error = self._ask_and_rest(None, "check", spec, name)
-        return float(value), float(error)
+    def check(self, spec: Spec, name: str) -> float:
+        """What the model that was fitted last is worth, by one of `CHECKS`."""
+        return float(self._ask_and_rest(None, "check", spec, name))
 
     def close(self) -> None:
         if self._process is not None:
@@ -248,7 +247,7 @@ class _Bench:
                 return longer / more
             passes = min(4 * passes, _MOST_PASSES)
 
-    def check(self, spec: Spec, name: str) -> tuple[float, float]:
+    def check(self, spec: Spec, name: str) -> float:
         check, X, y = CHECKS[name], self.data.X, self.data.y
         values, start, seed = [check.value(self.models[repr(spec)], X, y)], time.perf_counter(), 0
         while len(values) < check.orders or (
@@ -257,7 +256,7 @@ class _Bench:
             seed += 1
             options = {**spec.options, "max_iter": _PASSES, "random_state": seed}
             values.append(check.value(Spec(spec.module, spec.name, options).make().fit(X, y), X, y))
-        return float(np.mean(values)), standard_error(values)
+        return float(np.mean(values))
 
     def _clock(self, spec: Spec, call: str, times: int) -> float:
         start = time.perf_counter()

@@ -155,9 +155,7 @@ def test_a_worker_fits_checks_and_says_what_is_wrong(workers):
     assert worker.describe()["shape"] == (60, 3)
     assert worker.seconds(spec, "fit + predict", 60.0) > 0
     assert worker.seconds(spec, "predict", 60.0) > 0
-    value, error = worker.check(spec, "training error")
-    assert 0 <= value < 0.5
-    assert error == 0
+    assert 0 <= worker.check(spec, "training error") < 0.5
     assert 0.5 < worker.accuracy(spec, 10_000, 60.0) <= 1
     assert worker.growth(spec) is None or worker.growth(spec) >= 0
     with pytest.raises(BrokenError, match="AttributeError"):
@@ -181,8 +179,7 @@ def test_a_pass_is_timed_by_a_difference_and_checked_after_four(monkeypatch):
         )
         for seed in range(5)
     ]
-    expected = np.mean(errors), np.std(errors, ddof=1) / 5**0.5
-    assert bench.check(spec, "error after the passes") == pytest.approx(expected)
+    assert bench.check(spec, "error after the passes") == pytest.approx(np.mean(errors))
 
 
 def test_orders_that_differ_much_ask_for_more():
@@ -298,23 +295,6 @@ def test_a_row_counts_only_at_an_equal_objective(ours, peer, stopped, reason):
     assert (row["stopped"], row["reason"]) == (stopped, reason)
     # 60 rows: 3 · 4 flops of the symmetric product and 2 · 3 · 2 of the other, in one second.
     assert row["product_share"] == (None if ours[0] is None else pytest.approx(60 * 24 / 1000.0))
-
-
-@pytest.mark.parametrize(("ours", "errors", "counts"), [
-    (10.4, (0.0, 0.0), True),
-    (10.6, (0.0, 0.0), False),
-    (10.9, (0.3, 0.0), True),  # 9 %: 5 % and less than twice 3 %
-    (10.88, (0.12, 0.16), True),  # both have a part in it: 8.8 %, 5 % and less than twice 2 %
-    (10.9, (0.1, 0.1), False),
-])
-def test_what_chance_explains_does_not_part_two_orders(ours, errors, counts):
-    case = contest.Case("c", TINY, {}, {}, (), check="hinge after the passes")
-    entries = [_entry(1.0, ours), _entry(2.0, 10.0)]
-    for entry, error in zip(entries, errors, strict=True):
-        entry.error = error
-    data = {"shape": (60, 3), "classes": 2, "about": ""}
-    row = contest._row(case, "pass", data, entries[0], "p", entries[1], [], None)
-    assert (row["reason"] is None) == counts
 
 
 def test_predictions_of_a_peer_whose_fit_never_ended_are_not_compared():
