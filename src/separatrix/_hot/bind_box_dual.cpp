@@ -180,6 +180,7 @@ void bind_small_newton(nb::module_& m) {
         "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "lambda_"_a.none(), "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
         "shortest"_a, "patience"_a);
     c.def("measure", [](Owner& self) {
+        nb::gil_scoped_release release;
         const SmallNewtonSums sums = kernel_set().small_measure(self.state);
         return std::make_tuple(sums.primal, sums.gap, sums.active, sums.stuck);
     });

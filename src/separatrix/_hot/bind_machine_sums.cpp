@@ -177,6 +177,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
            std::int64_t columns) {
             const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), zeros, 0, d, 0,
                                     nullptr, nullptr};
+            nb::gil_scoped_release release;
             new (self) M(like, scale, shift, sizes, columns);
             self->view.few = few;
         },

@@ -121,11 +121,13 @@ NB_MODULE(_hot, m) {
         chosen = set;
     });
     m.def("shuffle", [](const Indices& order, std::uint64_t state) {
+        nb::gil_scoped_release release;
         shuffle(order.data(), static_cast<std::int64_t>(order.shape(0)), state);
         return state;
     });
     m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
                                std::int64_t streams, std::uint64_t state) {
+        nb::gil_scoped_release release;
         const auto count = static_cast<std::int64_t>(samples.shape(0));
         std::vector<std::int64_t> ids(static_cast<std::size_t>((count + block - 1) / block));
         shuffle_blocks(samples.data(), count, order.data(), ids.data(), block, streams, state);
@@ -133,10 +135,12 @@ NB_MODULE(_hot, m) {
     });
     m.def("hash_rows", [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        nb::gil_scoped_release release;
         hash_rows(X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1)), out.data());
     });
     m.def("hash_rows", [](const Array<const double>& data, const Order& indices, const Order& indptr,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        nb::gil_scoped_release release;
         hash_rows(data.data(), indices.data(), indptr.data(), static_cast<std::int64_t>(out.shape(0)), out.data());
     });
     bind_perceptron<float>(m, "Float32");

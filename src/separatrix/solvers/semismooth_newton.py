@@ -37,7 +37,7 @@ from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
-from separatrix.solvers._box_dual import BoxDual, Evaluation
+from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._l1_columns import L1Columns
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._newton_columns import (
@@ -130,7 +130,6 @@ class SemismoothNewton:
         self.primal, self.gap = np.zeros(K), np.zeros(K)
         self.gap[chosen] = np.inf
         self.single = problem.view.dtype == np.float32 and tol >= SINGLE_TOL
-        self._evaluation: Evaluation | None = None
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
