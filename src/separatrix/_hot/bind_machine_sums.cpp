@@ -1,14 +1,9 @@
 // Binds sums over support vectors and votes of pairs, and owns the packed support vectors. Python has
 // checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,16 +12,9 @@
 #include "kernels.hpp"
 #include "machine_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
 const MachineSet& chosen_set() { return SEPARATRIX_CHOSEN(machine_set); }
 
