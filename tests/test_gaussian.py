@@ -96,7 +96,7 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-# The model of method section 4 -----------------------------------------------------------------
+# Formulas of the model -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMS)
