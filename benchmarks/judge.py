@@ -22,7 +22,7 @@ def judge(families: dict[str, list[Row]]) -> list[dict[str, Any]]:
             found.append(_mean(target, by_case))
         else:
             found += [_single(target, case, row) for case, row in by_case.items()]
-    return sorted(found, key=lambda each: (ORDER.index(each["verdict"]), each["issue"], each["shortfall"]))
+    return sorted(found, key=lambda each: (ORDER.index(each["verdict"]), each["shortfall"]))
 
 
 def grouped(judged: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -112,7 +112,6 @@ def _judged(
         reached = 1 / reached
     return {
         "target": target.key,
-        "issue": target.issue,
         "text": target.text,
         "family": target.family,
         "case": case,

@@ -51,14 +51,13 @@ def targets_table(judged: list[dict[str, Any]]) -> Table:
     table = _table(
         "Targets",
         ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name]),
-        ("verdict", "issue", "target", "case", "peer"),
+        ("verdict", "target", "case", "peer"),
         ("asked", "found"),
     )
     styles = dict(zip(ORDER, ("red", "red", "yellow", "dim", "green"), strict=True))
     for each in grouped(judged):
         table.add_row(
             each["verdict"],
-            str(each["issue"]),
             each["text"],
             each["case"],
             each["peer"],

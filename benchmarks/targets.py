@@ -37,7 +37,6 @@ class Target:
     """
 
     key: str
-    issue: int
     text: str
     family: str
     kind: str
@@ -47,97 +46,97 @@ class Target:
 
 
 TARGETS = (
-    Target("perceptron-pass", 2, "a pass at least 5 times as fast as scikit-learn's Perceptron",
+    Target("perceptron-pass", "a pass at least 5 times as fast as scikit-learn's Perceptron",
            "perceptron", "ratio", 5.0, (*_TALL, *_TEXT, *_EVEN)),
-    Target("perceptron-first", 2, "first fit on iris in a fresh process no slower than scikit-learn's",
+    Target("perceptron-first", "first fit on iris in a fresh process no slower than scikit-learn's",
            "startup", "ratio", 1.0, ("iris: Perceptron",)),
-    Target("perceptron-memory", 2, "no copy of float32 or float64 input (growth below a tenth of it)",
+    Target("perceptron-memory", "no copy of float32 or float64 input (growth below a tenth of it)",
            "memory", "copies", 0.1,
            tuple(f"500,000 × 100 {dtype}, {layout} order: Perceptron"
                  for dtype in ("float32", "float64") for layout in ("C", "F"))),
-    Target("logistic-mean", 3, "logistic regression 8 times as fast as the better peer, geometric mean",
+    Target("logistic-mean", "logistic regression 8 times as fast as the better peer, geometric mean",
            "logistic", "mean", 8.0, _LINEAR_SETS, (PEER, INTELEX)),
-    Target("logistic-each", 3, "logistic regression at least 1.5 times as fast on every set",
+    Target("logistic-each", "logistic regression at least 1.5 times as fast on every set",
            "logistic", "ratio", 1.5, _LINEAR_SETS, (PEER, INTELEX)),
-    Target("lda-default", 3, "LDA at least 10 times as fast as scikit-learn's default solver",
+    Target("lda-default", "LDA at least 10 times as fast as scikit-learn's default solver",
            "closed", "ratio", 10.0, _each(": LDA", _DENSE_SETS), (f"{PEER} default",)),
-    Target("lda-fastest", 3, "LDA at least 3 times as fast as scikit-learn's fastest solver",
+    Target("lda-fastest", "LDA at least 3 times as fast as scikit-learn's fastest solver",
            "closed", "ratio", 3.0, _each(": LDA", _DENSE_SETS), (f"{PEER} fastest",)),
-    Target("ridge", 3, "ridge at least 3 times as fast as RidgeClassifier",
+    Target("ridge", "ridge at least 3 times as fast as RidgeClassifier",
            "closed", "ratio", 3.0, _each(": ridge", _LINEAR_SETS), (PEER,)),
-    Target("least-squares", 3, "least squares at least 3 times as fast as RidgeClassifier",
+    Target("least-squares", "least squares at least 3 times as fast as RidgeClassifier",
            "closed", "ratio", 3.0,
            _each(": least squares", (*_TALL, _WIDE, "covtype", "fashion_mnist", "a9a")), (PEER,)),
-    Target("prediction", 3, "predictions no slower than scikit-learn's",
+    Target("prediction", "predictions no slower than scikit-learn's",
            "prediction", "ratio", 1.0,
            tuple(f"{case}: {name}" for case in (*_TALL, *_TEXT, "fashion_mnist")
                  for name in ("LogisticRegression", "RidgeClassifier")),
            (PEER,)),
-    Target("memory-closed", 3, "a closed form on 1,000,000 × 100 float32 takes less than 200 MB extra",
+    Target("memory-closed", "a closed form on 1,000,000 × 100 float32 takes less than 200 MB extra",
            "memory", "bytes", 200e6, tuple(f"1,000,000 × 100 float32: {name}" for name in memory.CLOSED)),
-    Target("memory-iterative", 3, "an iterative fit on 1,000,000 × 100 float32 takes less than one packed "
+    Target("memory-iterative", "an iterative fit on 1,000,000 × 100 float32 takes less than one packed "
            "copy and 200 MB extra",
            "memory", "bytes", 600e6, tuple(f"1,000,000 × 100 float32: {name}" for name in memory.ITERATIVE)),
-    Target("svm-mean", 4, "SVC fit 6 times as fast as the better of LIBSVM and intelex, geometric mean",
+    Target("svm-mean", "SVC fit 6 times as fast as the better of LIBSVM and intelex, geometric mean",
            "svm", "mean", 6.0, KERNEL_SETS, _BETTER),
-    Target("svm-each", 4, "SVC fit at least 3 times as fast as the better of LIBSVM and intelex on "
+    Target("svm-each", "SVC fit at least 3 times as fast as the better of LIBSVM and intelex on "
            "every set",
            "svm", "ratio", 3.0, KERNEL_SETS, _BETTER),
-    Target("svm-predict-libsvm", 4, "SVC predict at least 40 times as fast as LIBSVM",
+    Target("svm-predict-libsvm", "SVC predict at least 40 times as fast as LIBSVM",
            "svm-predict", "ratio", 40.0, KERNEL_SETS, (LIBSVM,)),
-    Target("svm-predict-intelex", 4, "SVC predict at least 4 times as fast as intelex",
+    Target("svm-predict-intelex", "SVC predict at least 4 times as fast as intelex",
            "svm-predict", "ratio", 4.0, KERNEL_SETS, (INTELEX,)),
-    Target("svm-hard", 4, "SVC ahead of LIBSVM and intelex at C = 1000",
+    Target("svm-hard", "SVC ahead of LIBSVM and intelex at C = 1000",
            "svm-hard", "ratio", 1.0, _each(", C = 1000", KERNEL_SETS), _BETTER),
-    Target("svm-tight", 4, "SVC ahead of LIBSVM and intelex at tolerance 1e-6",
+    Target("svm-tight", "SVC ahead of LIBSVM and intelex at tolerance 1e-6",
            "svm-hard", "ratio", 1.0, _each(", tol 1e-6", KERNEL_SETS), _BETTER),
-    Target("svr-mean", 4, "SVR 6 times as fast as the better peer, geometric mean",
+    Target("svr-mean", "SVR 6 times as fast as the better peer, geometric mean",
            "svr", "mean", 6.0, _SVR_CASES, _BETTER),
-    Target("svr-each", 4, "SVR at least 3 times as fast as the better peer on every set",
+    Target("svr-each", "SVR at least 3 times as fast as the better peer on every set",
            "svr", "ratio", 3.0, _SVR_CASES, _BETTER),
-    Target("svm-tiny", 4, "SVC fit and predict on tiny data at least twice as fast as scikit-learn's",
+    Target("svm-tiny", "SVC fit and predict on tiny data at least twice as fast as scikit-learn's",
            "small", "ratio", 2.0, ("iris: SVC", "wine: SVC"), (PEER,)),
-    Target("svm-first", 4, "SVC in a fresh process (import, fit, predict) no slower than scikit-learn's",
+    Target("svm-first", "SVC in a fresh process (import, fit, predict) no slower than scikit-learn's",
            "startup", "ratio", 1.0, ("iris: SVC", "wine: SVC")),
-    Target("svm-memory", 4, "SVC on 200,000 rows stays within 2 GB",
+    Target("svm-memory", "SVC on 200,000 rows stays within 2 GB",
            "memory", "bytes", 2e9, ("200,000 × 20 float32: SVC, cache_size 1,000",)),
-    Target("strings", 4, "the Gram matrix of 1,000 texts of 1,000 characters takes seconds (at most 10)",
+    Target("strings", "the Gram matrix of 1,000 texts of 1,000 characters takes seconds (at most 10)",
            "strings", "seconds", 10.0,
            tuple(f"1,000 texts of 1,000 characters, {name}: {kernel}"
                  for name in ("DNA", "letters") for kernel in ("Spectrum(4)", "BoundedRange(5)"))),
-    Target("subsequence", 4, "the subsequence kernel's rate in cells of dynamic programming per second and "
+    Target("subsequence", "the subsequence kernel's rate in cells of dynamic programming per second and "
            "core is reported",
            "strings", "told", 1e9,
            tuple(f"125 texts of 1,000 characters, {name}: Subsequence(5, 0.5)"
                  for name in ("DNA", "letters"))),
-    Target("linear-svm-mean", 5, "LinearSVC 8 times as fast as LIBLINEAR, geometric mean",
+    Target("linear-svm-mean", "LinearSVC 8 times as fast as LIBLINEAR, geometric mean",
            "linear-svm", "mean", 8.0, _each(": squared_hinge", (*_TALL[:2], *KNOWN)), (LIBLINEAR,)),
-    Target("linear-svm-each", 5, "LinearSVC at least 1.5 times as fast as LIBLINEAR on every set",
+    Target("linear-svm-each", "LinearSVC at least 1.5 times as fast as LIBLINEAR on every set",
            "linear-svm", "ratio", 1.5, (*_each(": squared_hinge", (*_TALL[:2], *KNOWN)), "a9a: hinge"),
            (LIBLINEAR,)),
-    Target("linear-svm-tight", 5, "LinearSVC no slower than LIBLINEAR at tolerance 1e-6",
+    Target("linear-svm-tight", "LinearSVC no slower than LIBLINEAR at tolerance 1e-6",
            "linear-svm", "ratio", 1.0, _each(": squared_hinge, tol 1e-06", (*_TALL[:2], *KNOWN)),
            (LIBLINEAR,)),
-    Target("linear-svm-hinge", 5, "LinearSVC with hinge loss at least 50 times as fast on tall dense data, "
+    Target("linear-svm-hinge", "LinearSVC with hinge loss at least 50 times as fast on tall dense data, "
            "where LIBLINEAR does not converge",
            "linear-svm", "ratio", 50.0, (f"{_TALL[0]}: hinge",), (LIBLINEAR,)),
-    Target("neighbors-sklearn", 5, "nearest neighbours on fashion_mnist at least 4 times as fast as "
+    Target("neighbors-sklearn", "nearest neighbours on fashion_mnist at least 4 times as fast as "
            "scikit-learn's brute force",
            "neighbors", "ratio", 4.0, ("fashion_mnist",), (f"{PEER} brute",)),
-    Target("neighbors-faiss", 5, "nearest neighbours on fashion_mnist at least twice as fast as faiss's "
+    Target("neighbors-faiss", "nearest neighbours on fashion_mnist at least twice as fast as faiss's "
            "flat index",
            "neighbors", "ratio", 2.0, ("fashion_mnist",), (FAISS,)),
-    Target("sgd-pass", 5, "a pass of SGD at least 3 times as fast as scikit-learn's",
+    Target("sgd-pass", "a pass of SGD at least 3 times as fast as scikit-learn's",
            "sgd", "ratio", 3.0,
            tuple(f"{case}: {loss}" for case in _LINEAR_SETS for loss in ("hinge", "log_loss")), (PEER,)),
-    Target("read-svmlight", 6, "LIBSVM text read at least 5 times as fast as by load_svmlight_file",
+    Target("read-svmlight", "LIBSVM text read at least 5 times as fast as by load_svmlight_file",
            "reading", "ratio", 5.0, ("LIBSVM text 20,000 × 50,000",)),
-    Target("read-csv", 6, "CSV read at pyarrow's speed (at least 0.9 times as fast)",
+    Target("read-csv", "CSV read at pyarrow's speed (at least 0.9 times as fast)",
            "reading", "ratio", 0.9, ("CSV 200,000 × 20",)),
-    Target("help", 6, "separatrix --help takes at most four times python -c pass",
+    Target("help", "separatrix --help takes at most four times python -c pass",
            "startup", "share", 4.0, ("separatrix --help",)),
-    Target("fit-iris", 6, "separatrix fit on iris takes at most 1.5 times import sklearn.svm",
+    Target("fit-iris", "separatrix fit on iris takes at most 1.5 times import sklearn.svm",
            "startup", "share", 1.5, ("separatrix fit on iris",)),
-    Target("compare", 6, "compare on a file of 10,000 rows takes well under a minute (45 seconds)",
+    Target("compare", "compare on a file of 10,000 rows takes well under a minute (45 seconds)",
            "reading", "seconds", 45.0, ("compare on a CSV of 10,000 × 20",)),
 )

@@ -351,7 +351,6 @@ def test_every_target_is_listed_and_the_unmet_come_first():
     judged = judge.judge({})
     assert {each["verdict"] for each in judged} == {"not measured"}
     assert {each["target"] for each in judged} == {target.key for target in targets.TARGETS}
-    assert {target.issue for target in targets.TARGETS} == {2, 3, 4, 5, 6}
     assert len(judge.grouped(judged)) == len(targets.TARGETS)
     svm = [_row("letter", 9.0), _row("letter", 2.0, "intelex"), _row("satimage", 8.0), _row("usps", 8.0),
            _row("a9a 15,000", 3.0), _row("cod_rna 20,000", 4.0, reason="not comparable: higher"),

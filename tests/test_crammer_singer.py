@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 from sklearn.svm import LinearSVC
 
 from oracles import crammer_singer_epoch, quadratic_programme
+from problems import problem_of
 from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, CallableKernel, Linear
@@ -28,13 +29,9 @@ def blobs(n=60, d=3, K=3, spread=1.2, seed=0):
     return random.normal(size=(n, d)) * spread + 2 * random.normal(size=(K, d))[y], y
 
 
-def problem_of(X, y, weights=None, fit_intercept=True):
-    codes = Coding.of("joint", int(y.max()) + 1).codes
-    return Problem(view_of(X), y, codes, joint=True, weights=weights, fit_intercept=fit_intercept)
-
-
 def fit(X, y, C=1.0, tol=1e-8, weights=None, fit_intercept=True, max_iter=5000, **options):
-    solver = LinearCrammerSinger(problem_of(X, y, weights, fit_intercept), C=C, tol=tol, **options)
+    problem = problem_of(X, y, "joint", weights=weights, fit_intercept=fit_intercept)
+    solver = LinearCrammerSinger(problem, C=C, tol=tol, **options)
     return solver.finish(run(solver, Below(tol), max_iter=max_iter)), solver
 
 
@@ -190,12 +187,12 @@ def test_a_newton_step_is_that_of_its_formula():
 
 def test_however_it_ends_the_model_and_its_gap_are_sound():
     X, y = blobs(3000, 10, 5)
-    solver = LinearCrammerSinger(problem_of(X, y), C=1e6, tol=1e-9)
+    solver = LinearCrammerSinger(problem_of(X, y, "joint"), C=1e6, tol=1e-9)
     result = solver.finish(run(solver, Below(1e-9), max_iter=3))
     assert result.certificate.status == "max_iter"
     assert np.isfinite(result.coef).all()
     assert 0 <= result.certificate.dual <= result.certificate.primal
-    solver = LinearCrammerSinger(problem_of(X, y), C=1.0, tol=1e-9)
+    solver = LinearCrammerSinger(problem_of(X, y, "joint"), C=1.0, tol=1e-9)
     outcome = run(solver, Below(1e-9), max_iter=3, max_time=1e-9)
     assert outcome.status == "max_time"
     assert solver.finish(outcome).certificate.relative_gap <= 1.0
@@ -227,7 +224,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="joint"):
         LinearCrammerSinger(one, C=1.0, tol=1e-3)
     with pytest.raises(ValueError, match="finite C"):
-        LinearCrammerSinger(problem_of(X, y), C=np.inf, tol=1e-3)
+        LinearCrammerSinger(problem_of(X, y, "joint"), C=np.inf, tol=1e-3)
     with pytest.raises(ValueError, match="finite"):
         KernelCrammerSinger(KernelBlocks(Linear(), X), y, np.full(20, np.inf), tol=1e-3)
 

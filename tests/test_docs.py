@@ -10,6 +10,7 @@ In the pages, fenced blocks are taken by their language:
 A page runs in a folder of its own that holds a copy of `examples/`.
 """
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -117,3 +118,18 @@ def test_public_classes_have_an_example():
     classes = [thing for thing in public if inspect.isclass(thing) and not inspect.isabstract(thing)]
     assert len(classes) > 4
     assert [thing.__name__ for thing in classes if ">>>" not in thing.__doc__] == []
+
+
+MODELS = [name for name in separatrix.__all__ if hasattr(getattr(separatrix, name), "fit")]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parameters_are_told_with_their_defaults(name):
+    model = getattr(separatrix, name)
+    text = inspect.getdoc(model).replace("\\\n", "").split("Parameters\n---")[1].split("\nAttributes\n")[0]
+    for parameter in inspect.signature(model).parameters.values():
+        heads = re.findall(rf"^(?:\w+, *)*{parameter.name}\b(?:, *\w+)*( : .*)?$", text, re.MULTILINE)
+        assert len(heads) == 1, f"{parameter.name} is told {len(heads)} times"
+        told = re.search(r"default=(.*)", heads[0])
+        assert told or not heads[0], f"{parameter.name} has no default in the docstring"
+        assert not told or ast.literal_eval(told[1]) == parameter.default, parameter.name

@@ -15,12 +15,12 @@ from sklearn import covariance as peer_covariance
 from sklearn import discriminant_analysis as peer
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix.models.discriminant import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from separatrix.models.gaussian import GaussianClassifier
 from separatrix.persistence import load, save
 from separatrix.solvers.covariance import factorise
+from sklearn_checks import checked
 
 FORMS = ("shared", "full", "diagonal", "spherical")
 MODELS = [
@@ -82,15 +82,9 @@ SINGULAR = {
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 }
-CHECKS = [
-    pytest.param(estimator, check, id=f"{estimator}-{getattr(check, 'func', check).__name__}-{number}")
-    for estimator in CHECKED
-    for number, (estimator, check) in enumerate(estimator_checks_generator(estimator))
-]
 
 
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
-@pytest.mark.filterwarnings("ignore")
+@checked(CHECKED)
 def test_check_estimator(estimator, check):
     own = getattr(estimator, "covariance", "") in FORMS[1:] or isinstance(
         estimator, QuadraticDiscriminantAnalysis
@@ -102,7 +96,7 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-# The model of method section 4 -----------------------------------------------------------------
+# Formulas of the model -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMS)

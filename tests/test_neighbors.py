@@ -18,7 +18,6 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier as PeerClassifier
 from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix import _hot, persistence
 from separatrix.data import memory
@@ -29,6 +28,7 @@ from separatrix.solvers import neighbors
 from separatrix.solvers._metrics import METRICS, resolve_metric
 from separatrix.solvers._reduction import PANEL, Reduction, SparseReduction
 from separatrix.solvers.neighbors import Search
+from sklearn_checks import checked
 
 X, Y = load_iris(return_X_y=True)
 DIGITS, DIGIT = load_digits(return_X_y=True)
@@ -40,17 +40,10 @@ ESTIMATORS = [
     KNeighborsRegressor(),
     KNeighborsRegressor(metric="manhattan", weights="distance"),
 ]
-CHECKS = [
-    pytest.param(estimator, check, id=f"{estimator}-{getattr(check, 'func', check).__name__}-{number}")
-    for estimator in ESTIMATORS
-    for number, (estimator, check) in enumerate(estimator_checks_generator(estimator))
-]
 
 
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
-@pytest.mark.filterwarnings("ignore")
+@checked(ESTIMATORS)
 def test_check_estimator(estimator, check):
-    """Every check of scikit-learn; none is expected to fail."""
     check(estimator)
 
 

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier as PeerClassifier
 from sklearn.linear_model import SGDRegressor as PeerRegressor
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from separatrix import SGDClassifier, SGDRegressor, _hot
 from separatrix.data.memory import view_of
@@ -25,6 +24,7 @@ from separatrix.problem import Penalty, Problem
 from separatrix.solvers import _duality
 from separatrix.solvers._loop import Control
 from separatrix.solvers.sgd import RATES, SGD_LOSSES, SgdSolver, StepRule
+from sklearn_checks import checked
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -485,17 +485,14 @@ ESTIMATORS = [
     SGDRegressor(),
     SGDRegressor("epsilon_insensitive", learning_rate="pa1"),
 ]
-CHECKS = [
-    pytest.param(estimator, check, id=f"{number}-{getattr(check, 'func', check).__name__}-{position}")
-    for number, estimator in enumerate(ESTIMATORS)
-    for position, (estimator, check) in enumerate(estimator_checks_generator(estimator))
-]
 
 
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
-@pytest.mark.filterwarnings("ignore")
+def excuse(estimator, name):
+    if "sample_weight_equivalence" in name:
+        return "a weight multiplies a sample's gradient, while a repeated sample also takes another step"
+    return None
+
+
+@checked(ESTIMATORS, excuse)
 def test_check_estimator(estimator, check):
-    """Every check of scikit-learn, but for what its own SGD estimators are excused from."""
-    if "sample_weight_equivalence" in getattr(check, "func", check).__name__:
-        return  # a weight multiplies a sample's gradient, while a repeated sample also takes another step
     check(estimator)

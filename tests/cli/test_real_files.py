@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 
 import separatrix as sx
+from separatrix.cli import main
+from separatrix.cli.overview import available
 from separatrix.data.files import read
 from separatrix.persistence._container import read_container
 
@@ -106,12 +107,9 @@ def test_every_command_has_examples_and_the_overview_knows_it():
         assert f"  {name} " in overview()
 
 
-def test_help_of_every_command():
-    from separatrix.cli.overview import available
-
-    for name in available():
-        done = subprocess.run(
-            [sys.executable, "-m", "separatrix", name, "-h"], capture_output=True, text=True, check=True
-        )
-        assert f"\n    separatrix {name}" in done.stdout, "examples keep their lines"
-        assert "2 bad input" in done.stdout
+@pytest.mark.parametrize("name", available())
+def test_help_of_every_command(name, capsys):
+    assert main([name, "-h"]) == 0
+    shown = capsys.readouterr().out
+    assert f"\n    separatrix {name}" in shown, "examples keep their lines"
+    assert "2 bad input" in shown

@@ -1,11 +1,7 @@
 // Binds the loops of the linear support vector machines' dual. Python has checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -15,19 +11,12 @@
 #include "box_dual_state.hpp"
 #include "kernels.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
 
 template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
 using Optional = std::optional<Array<T>>;
-
-template <class T>
-T* pointer(const Optional<T>& array) { return array ? array->data() : nullptr; }
 
 const BoxDualSet& kernel_set() { return SEPARATRIX_CHOSEN(box_dual_set); }
 
@@ -180,6 +169,7 @@ void bind_small_newton(nb::module_& m) {
         "square"_a, "W"_a, "b"_a, "F"_a, "V"_a, "lambda_"_a.none(), "rho"_a, "tol"_a, "steepest"_a, "growth"_a, "least_growth"_a,
         "shortest"_a, "patience"_a);
     c.def("measure", [](Owner& self) {
+        nb::gil_scoped_release release;
         const SmallNewtonSums sums = kernel_set().small_measure(self.state);
         return std::make_tuple(sums.primal, sums.gap, sums.active, sums.stuck);
     });

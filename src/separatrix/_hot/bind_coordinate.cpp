@@ -1,74 +1,53 @@
 // Binds coordinate descent to Python; nothing else. Python has checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+#include "bind_rows.hpp"
 
-#include <optional>
-#include <type_traits>
-
-#include "bindings.hpp"
-#include "kernels.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
 
 template <class T>
-using Flat = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
 using Fortran = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
-
-template <class T>
-const Kernels<T>& kernels() {
-    if constexpr (std::is_same_v<T, float>) return chosen_kernels().single_precision;
-    else return chosen_kernels().double_precision;
-}
-
-template <class T>
-T* pointer(const std::optional<Flat<T>>& array) { return array ? array->data() : nullptr; }
 
 template <class T>
 DenseColumns<T> columns_of(const Fortran<T>& X) { return {X.data(), static_cast<std::int64_t>(X.shape(0))}; }
 template <class T>
-SparseColumns<T> columns_of(const Flat<const T>& data, const Flat<const std::int32_t>& rows,
-                            const Flat<const std::int64_t>& starts) {
+SparseColumns<T> columns_of(const Array<const T>& data, const Array<const std::int32_t>& rows,
+                            const Array<const std::int64_t>& starts) {
     return {data.data(), rows.data(), starts.data()};
 }
 
 // sweep and curvature for dense columns (X in Fortran order) and sparse ones (data, rows, starts).
 template <class T>
 void bind_columns(nb::module_& m, nb::class_<CoordinateState>& c) {
-    const auto sweep = [](CoordinateState& state, const auto& X, const Flat<const std::int64_t>& columns,
-                          const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
+    const auto sweep = [](CoordinateState& state, const auto& X, const Array<const std::int64_t>& columns,
+                          const Array<const std::int64_t>& order, const Array<std::uint8_t>& active, bool partial) {
         nb::gil_scoped_release release;
         return kernels<T>().of(X).sweep(X, columns.data(), state, order.data(),
                                         static_cast<std::int64_t>(order.shape(0)), active.data(), partial);
     };
-    c.def("sweep", [sweep](CoordinateState& state, const Fortran<T>& X, const Flat<const std::int64_t>& columns,
-                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
+    c.def("sweep", [sweep](CoordinateState& state, const Fortran<T>& X, const Array<const std::int64_t>& columns,
+                           const Array<const std::int64_t>& order, const Array<std::uint8_t>& active, bool partial) {
         return sweep(state, columns_of<T>(X), columns, order, active, partial);
     });
-    c.def("sweep", [sweep](CoordinateState& state, const Flat<const T>& data, const Flat<const std::int32_t>& rows,
-                           const Flat<const std::int64_t>& starts, const Flat<const std::int64_t>& columns,
-                           const Flat<const std::int64_t>& order, const Flat<std::uint8_t>& active, bool partial) {
+    c.def("sweep", [sweep](CoordinateState& state, const Array<const T>& data, const Array<const std::int32_t>& rows,
+                           const Array<const std::int64_t>& starts, const Array<const std::int64_t>& columns,
+                           const Array<const std::int64_t>& order, const Array<std::uint8_t>& active, bool partial) {
         return sweep(state, columns_of<T>(data, rows, starts), columns, order, active, partial);
     });
-    const auto curvature = [](const auto& X, const Flat<const std::int64_t>& columns, const Flat<const double>& h,
-                              const Flat<double>& out) {
+    const auto curvature = [](const auto& X, const Array<const std::int64_t>& columns, const Array<const double>& h,
+                              const Array<double>& out) {
         nb::gil_scoped_release release;
         kernels<T>().of(X).curvature(X, columns.data(), static_cast<std::int64_t>(out.shape(0)), h.data(),
                                      static_cast<std::int64_t>(out.shape(1)), out.data());
     };
-    m.def("column_curvature", [curvature](const Fortran<T>& X, const Flat<const std::int64_t>& columns,
-                                          const Flat<const double>& h, const Flat<double>& out) {
+    m.def("column_curvature", [curvature](const Fortran<T>& X, const Array<const std::int64_t>& columns,
+                                          const Array<const double>& h, const Array<double>& out) {
         curvature(columns_of<T>(X), columns, h, out);
     });
     m.def("column_curvature",
-          [curvature](const Flat<const T>& data, const Flat<const std::int32_t>& rows,
-                      const Flat<const std::int64_t>& starts, const Flat<const std::int64_t>& columns,
-                      const Flat<const double>& h, const Flat<double>& out) {
+          [curvature](const Array<const T>& data, const Array<const std::int32_t>& rows,
+                      const Array<const std::int64_t>& starts, const Array<const std::int64_t>& columns,
+                      const Array<const double>& h, const Array<double>& out) {
               curvature(columns_of<T>(data, rows, starts), columns, h, out);
           });
 }
@@ -76,9 +55,9 @@ void bind_columns(nb::module_& m, nb::class_<CoordinateState>& c) {
 }  // namespace
 
 void separatrix::bind_coordinate(nb::module_& m) {
-    m.def("gram_descent", [](const Flat<const double>& H, const Flat<double>& gradient,
-                             const Flat<const double>& weights, const Flat<double>& step,
-                             const Flat<double>& falls, double l1, double l2, std::int64_t sweeps, double tol) {
+    m.def("gram_descent", [](const Array<const double>& H, const Array<double>& gradient,
+                             const Array<const double>& weights, const Array<double>& step,
+                             const Array<double>& falls, double l1, double l2, std::int64_t sweeps, double tol) {
         nb::gil_scoped_release release;
         return chosen_kernels().gram_descent(
             H.data(), gradient.data(), weights.data(), step.data(), falls.data(),
@@ -87,12 +66,12 @@ void separatrix::bind_coordinate(nb::module_& m) {
     nb::class_<CoordinateState> c(m, "Coordinates");
     c.def(
         "__init__",
-        [](CoordinateState* self, double l1, double l2, const Flat<const double>& q,
-           const std::optional<Flat<const double>>& p, const Flat<double>& Z,
-           const std::optional<Flat<double>>& mean, const Flat<const double>& gradient,
-           const Flat<const double>& curvature, const Flat<const double>& weights, const Flat<double>& step,
-           const Flat<const double>& intercept_gradient, const Flat<const double>& intercept_inverse,
-           const Flat<double>& intercept_step, const Flat<double>& scratch, bool fit_intercept) {
+        [](CoordinateState* self, double l1, double l2, const Array<const double>& q,
+           const std::optional<Array<const double>>& p, const Array<double>& Z,
+           const std::optional<Array<double>>& mean, const Array<const double>& gradient,
+           const Array<const double>& curvature, const Array<const double>& weights, const Array<double>& step,
+           const Array<const double>& intercept_gradient, const Array<const double>& intercept_inverse,
+           const Array<double>& intercept_step, const Array<double>& scratch, bool fit_intercept) {
             new (self) CoordinateState{
                 .n = static_cast<std::int64_t>(q.shape(0)),
                 .width = static_cast<std::int64_t>(q.shape(1)),

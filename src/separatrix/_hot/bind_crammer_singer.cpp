@@ -1,6 +1,4 @@
 // Binds the Crammer-Singer loop to Python. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
@@ -11,14 +9,9 @@
 #include "crammer_singer_state.hpp"
 #include "kernels.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 const CrammerSingerSet& kernel_set() { return SEPARATRIX_CHOSEN(crammer_singer_set); }
 

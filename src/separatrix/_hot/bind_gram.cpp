@@ -1,34 +1,18 @@
 // Binds the sums of products to Python; nothing else. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
-#include <optional>
 #include <type_traits>
 
 #include "bindings.hpp"
 #include "gram_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace separatrix {
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-T* pointer(const std::optional<Array<T>>& array) {
-    return array ? array->data() : nullptr;
-}
 
 template <class Data>
 void bind_rows(nb::module_& m) {
     m.def(
         "add_products",
-        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X, bool single,
+        [](const Matrix<const Data>& X, bool single,
            const std::optional<Array<const std::int64_t>>& order,
            const std::optional<Array<const std::int32_t>>& classes,
            const std::optional<Array<const double>>& weights, const std::optional<Array<const double>>& origin,

@@ -1,14 +1,9 @@
 // Binds sums over support vectors and votes of pairs, and owns the packed support vectors. Python has
 // checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,16 +12,9 @@
 #include "kernels.hpp"
 #include "machine_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
 const MachineSet& chosen_set() { return SEPARATRIX_CHOSEN(machine_set); }
 
@@ -177,6 +165,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
            std::int64_t columns) {
             const PanelData<T> like{static_cast<Formula>(formula), degree, static_cast<T>(coef0), zeros, 0, d, 0,
                                     nullptr, nullptr};
+            nb::gil_scoped_release release;
             new (self) M(like, scale, shift, sizes, columns);
             self->view.few = few;
         },

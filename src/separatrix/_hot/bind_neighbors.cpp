@@ -9,22 +9,16 @@ using namespace separatrix;
 
 namespace {
 
-template <class T>
-using Flat = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
 const NeighborSet& kernel_set() { return SEPARATRIX_CHOSEN(neighbor_set); }
-
-template <class T>
-T* data_of(const std::optional<Flat<T>>& array) { return array ? array->data() : nullptr; }
 
 template <class T>
 void bind_dense(nb::class_<Nearest>& c) {
     c.def("add_dense",
-          [](Nearest& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, std::int64_t first,
-             const std::optional<Flat<const float>>& panels, const std::optional<Flat<const float>>& halves) {
+          [](Nearest& state, const Matrix<const T>& X, std::int64_t first,
+             const std::optional<Array<const float>>& panels, const std::optional<Array<const float>>& halves) {
               const auto rows = dense_rows(X);
               const auto count = static_cast<std::int64_t>(X.shape(0));
-              const float *p = data_of(panels), *h = data_of(halves);
+              const float *p = pointer(panels), *h = pointer(halves);
               nb::gil_scoped_release release;
               kernel_set().of(rows).nearest(rows, count, first, p, h, state);
           },
@@ -34,11 +28,11 @@ void bind_dense(nb::class_<Nearest>& c) {
 template <class T, class Index>
 void bind_csr(nb::class_<Nearest>& c) {
     c.def("add_csr",
-          [](Nearest& state, const Flat<const T>& data, const Flat<const Index>& indices,
-             const Flat<const Index>& indptr, std::int64_t first, const Flat<const float>& values,
-             const Flat<const float>& halves,
-             const Flat<const double>& q_data, const Flat<const std::int64_t>& q_indices,
-             const Flat<const std::int64_t>& q_indptr, std::int64_t features) {
+          [](Nearest& state, const Array<const T>& data, const Array<const Index>& indices,
+             const Array<const Index>& indptr, std::int64_t first, const Array<const float>& values,
+             const Array<const float>& halves,
+             const Array<const double>& q_data, const Array<const std::int64_t>& q_indices,
+             const Array<const std::int64_t>& q_indptr, std::int64_t features) {
               const CsrArray<T, Index> rows{data.data(), indices.data(), indptr.data(), features};
               const auto count = static_cast<std::int64_t>(indptr.shape(0)) - 1;
               state.sparse = {q_data.data(), q_indices.data(), q_indptr.data(), features};
@@ -61,9 +55,9 @@ void bind_neighbors(nb::module_& m) {
     nb::class_<Nearest> c(m, "Nearest");
     c.def(
         "__init__",
-        [](Nearest* self, const Flat<double>& distance, const Flat<std::int64_t>& index, bool cosine,
-           const std::optional<Flat<const double>>& dense,
-           const std::optional<Flat<const float>>& reduced, const std::optional<Flat<const double>>& room,
+        [](Nearest* self, const Array<double>& distance, const Array<std::int64_t>& index, bool cosine,
+           const std::optional<Array<const double>>& dense,
+           const std::optional<Array<const float>>& reduced, const std::optional<Array<const double>>& room,
            double grow, double slack) {
             new (self) Nearest{
                 .distance = distance.data(),
@@ -71,11 +65,11 @@ void bind_neighbors(nb::module_& m) {
                 .count = static_cast<std::int64_t>(distance.shape(0)),
                 .k = static_cast<std::int64_t>(distance.shape(1)),
                 .cosine = cosine,
-                .dense = data_of(dense),
+                .dense = pointer(dense),
                 .sparse = {},
-                .reduced = data_of(reduced),
+                .reduced = pointer(reduced),
                 .width = reduced && reduced->ndim() == 2 ? static_cast<std::int64_t>(reduced->shape(1)) : 0,
-                .room = data_of(room),
+                .room = pointer(room),
                 .grow = grow,
                 .slack = slack,
             };
@@ -88,7 +82,7 @@ void bind_neighbors(nb::module_& m) {
     bind_csr<float, std::int64_t>(c);
     bind_csr<double, std::int32_t>(c);
     bind_csr<double, std::int64_t>(c);
-    c.def("add_distances", [](Nearest& state, const Flat<const double>& distances, std::int64_t first) {
+    c.def("add_distances", [](Nearest& state, const Array<const double>& distances, std::int64_t first) {
         const auto rows = static_cast<std::int64_t>(distances.shape(1));
         const double* D = distances.data();
         nb::gil_scoped_release release;

@@ -1,21 +1,13 @@
 // What the bindings of all row solvers share: how arrays from Python become rows and visits.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
 #include <cstdint>
-#include <optional>
 #include <type_traits>
 
 #include "bindings.hpp"
 #include "kernels.hpp"
 
 namespace separatrix {
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 template <class T>
 const Kernels<T>& kernels() {
@@ -24,21 +16,18 @@ const Kernels<T>& kernels() {
 }
 
 template <class T>
-using Array = nb::ndarray<T, nb::device::cpu>;
+using Strided = nb::ndarray<T, nb::device::cpu>;
 using Indices = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Order = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
-T* pointer(const std::optional<Array<T>>& array) { return array ? array->data() : nullptr; }
-
-template <class T>
-DenseArray<T> dense_rows(const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X) {
+DenseArray<T> dense_rows(const Matrix<const T>& X) {
     return {X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
 }
 
 template <class T, class Index>
-CsrArray<T, Index> csr_rows(const Array<const T>& data, const Array<const Index>& indices,
-                            const Array<const Index>& indptr, std::int64_t n_features) {
+CsrArray<T, Index> csr_rows(const Strided<const T>& data, const Strided<const Index>& indices,
+                            const Strided<const Index>& indptr, std::int64_t n_features) {
     return {data.data(), indices.data(), indptr.data(), n_features};
 }
 
@@ -49,7 +38,7 @@ template <class T, class State, class Body>
 void def_run(nb::class_<State>& c, Body body) {
     using Judge = JudgeState<T>;
     c.def("run_dense",
-          [body](State& state, const nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>& X, const Order& order,
+          [body](State& state, const Matrix<const T>& X, const Order& order,
                  std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
                  Judge* judge) {
               const auto rows = dense_rows(X);
@@ -60,8 +49,8 @@ void def_run(nb::class_<State>& c, Body body) {
           "X"_a, "order"_a, "begin"_a, "end"_a, "budget"_a, "gathered"_a, "judge"_a.none() = nb::none());
     const auto def_csr = [&c, body]<class Index>(Index) {
         c.def("run_csr",
-              [body](State& state, const Array<const T>& data, const Array<const Index>& indices,
-                     const Array<const Index>& indptr, std::int64_t n_features, const Order& order,
+              [body](State& state, const Strided<const T>& data, const Strided<const Index>& indices,
+                     const Strided<const Index>& indptr, std::int64_t n_features, const Order& order,
                      std::int64_t begin, std::int64_t end, std::int64_t budget, std::int64_t gathered,
                      Judge* judge) {
                   const auto rows = csr_rows<T, Index>(data, indices, indptr, n_features);

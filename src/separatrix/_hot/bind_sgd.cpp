@@ -10,18 +10,18 @@ namespace {
 template <class T>
 void bind_state(nb::module_& m, const std::string& suffix) {
     using State = SgdState<T>;
-    using Numbers = Array<double>;
+    using Numbers = Strided<double>;
     nb::class_<State> learner(m, ("Sgd" + suffix).c_str());
     learner.def(
         "__init__",
-        [](State* self, const std::optional<Array<const std::int32_t>>& classes, const Array<const T>& targets,
-           const std::optional<Array<const T>>& factors, const std::optional<Array<const T>>& row_weights,
+        [](State* self, const std::optional<Strided<const std::int32_t>>& classes, const Strided<const T>& targets,
+           const std::optional<Strided<const T>>& factors, const std::optional<Strided<const T>>& row_weights,
            int loss, double epsilon, double l2, double l1, bool fit_intercept, double intercept_decay, int rate,
-           double eta0, double power, double alpha, double t0, const Array<T>& weights,
-           const Numbers& intercepts, const Numbers& scale, const Array<const std::uint8_t>& active,
-           const Array<const double>& eta, const Numbers& owed, const std::optional<Array<T>>& paid,
+           double eta0, double power, double alpha, double t0, const Strided<T>& weights,
+           const Numbers& intercepts, const Numbers& scale, const Strided<const std::uint8_t>& active,
+           const Strided<const double>& eta, const Numbers& owed, const std::optional<Strided<T>>& paid,
            const Numbers& clock, double average_from, const std::optional<Numbers>& drift, const Numbers& area,
-           const Numbers& intercept_sums, const Numbers& losses, const Array<T>& scores, const Array<T>& steps,
+           const Numbers& intercept_sums, const Numbers& losses, const Strided<T>& scores, const Strided<T>& steps,
            const Numbers& margins, const Numbers& values, const Numbers& slopes) {
             new (self) State{
                 .classes = pointer(classes),

@@ -1,12 +1,8 @@
 // Binds logistic regression on few data. Python has checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,14 +11,9 @@
 #include "kernels.hpp"
 #include "small_logit_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 const SmallLogitSet& kernel_set() { return SEPARATRIX_CHOSEN(small_logit_set); }
 

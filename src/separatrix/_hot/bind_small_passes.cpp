@@ -10,11 +10,11 @@ using namespace separatrix;
 
 namespace {
 
-using Numbers = Array<double>;
-using Random = std::optional<Array<std::uint64_t>>;
+using Numbers = Strided<double>;
+using Random = std::optional<Strided<std::uint64_t>>;
 
 template <class T>
-Weights<T> weights_of(const Array<T>& a) {
+Weights<T> weights_of(const Strided<T>& a) {
     return {a.data(), static_cast<std::int64_t>(a.shape(0)), static_cast<std::int64_t>(a.shape(1)), a.stride(0), a.stride(1)};
 }
 
@@ -29,8 +29,8 @@ void bind_passes(nb::module_& m, const std::string& suffix) {
     perceptron.def(
         "__init__",
         [](OfPerceptron* self, PerceptronState<T>* learner, const Indices& order, const Random& random, double seconds,
-           const Array<std::uint8_t>& wanted, bool begun, const Array<T>& weights, const Array<T>& frozen,
-           const Array<T>& pocket, const Array<T>& frozen_intercepts, const Array<T>& pocket_intercepts,
+           const Strided<std::uint8_t>& wanted, bool begun, const Strided<T>& weights, const Strided<T>& frozen,
+           const Strided<T>& pocket, const Strided<T>& frozen_intercepts, const Strided<T>& pocket_intercepts,
            const Numbers& errors, const Numbers& pocket_errors, const Numbers& records) {
             new (self) OfPerceptron{
                 .learner = learner,
@@ -63,7 +63,7 @@ void bind_passes(nb::module_& m, const std::string& suffix) {
     sgd.def(
         "__init__",
         [](OfSgd* self, SgdState<T>* learner, const Indices& order, const Random& random, double seconds,
-           const Array<T>& weights, const std::optional<Numbers>& drift, const Numbers& records) {
+           const Strided<T>& weights, const std::optional<Numbers>& drift, const Numbers& records) {
             new (self) OfSgd{
                 .learner = learner,
                 .visits = visits_of(order, random, seconds),

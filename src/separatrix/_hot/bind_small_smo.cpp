@@ -1,12 +1,6 @@
 // Binds the loop over small dual problems, what dual points mean, and sigmoids of scores to Python, which has checked
 // every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
 #include <atomic>
-#include <chrono>
-#include <optional>
 #include <vector>
 
 #include "bindings.hpp"
@@ -16,20 +10,9 @@
 #include "platt.hpp"
 #include "small_smo_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Numbers = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The problems, and which is the next one for whoever asks.
 struct SmallSmoRun {
@@ -58,7 +41,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
     nb::class_<SmallSmoRun> run(m, "SmallSmo");
     run.def(
         "__init__",
-        [](SmallSmoRun* self, const Matrix& values, const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows,
+        [](SmallSmoRun* self, const Array<const double>& values, const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows,
            const Array<const double>& signs, const Array<const double>& upper, const Array<double>& alpha,
            const Array<double>& gradient, std::int64_t copies, bool separate, std::int64_t largest, double tol, double coarse,
            std::int64_t most_steps, const Array<std::int64_t>& steps, const Array<double>& violation,
@@ -84,7 +67,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
         [](const Array<const std::int64_t>& starts, const Array<const std::int64_t>& rows, const Array<const double>& signs,
            const Array<const double>& linear, const Array<const double>& upper, const Array<const double>& alpha,
            const Array<const double>& gradient, const Array<const double>& lengths, double unit,
-           const Array<const double>& doubt, bool separate, const Numbers& numbers, const Numbers& variables) {
+           const Array<const double>& doubt, bool separate, const Array<double>& numbers, const Array<double>& variables) {
             const auto count = static_cast<std::int64_t>(starts.shape(0)) - 1, size = static_cast<std::int64_t>(rows.shape(0));
             double *to = numbers.data(), *each = variables.data();
             const DualPoints points{count, separate, starts.data(), rows.data(), signs.data(), linear.data(), upper.data(),
@@ -104,7 +87,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
            const std::optional<Array<const double>>& price, const Array<const double>& linear,
            const Array<const double>& alpha, const Array<const double>& E) {
             const auto n = static_cast<std::int64_t>(alpha.shape(0));
-            const DualGapOf of(signs.data(), upper.data(), price ? price->data() : nullptr, linear.data(), alpha.data(),
+            const DualGapOf of(signs.data(), upper.data(), pointer(price), linear.data(), alpha.data(),
                                E.data());
             DualGap found;
             {
@@ -120,7 +103,7 @@ void separatrix::bind_small_smo(nb::module_& m) {
         [](const Array<const double>& scores, const Array<const bool>& positive, const Array<const std::int64_t>& starts,
            const std::optional<Array<const double>>& weights, const Array<double>& A, const Array<double>& B) {
             const std::int64_t* at = starts.data();
-            const double *f = scores.data(), *s = weights ? weights->data() : nullptr;
+            const double *f = scores.data(), *s = pointer(weights);
             const bool* side = positive.data();
             double *to_A = A.data(), *to_B = B.data();
             const std::size_t count = A.shape(0);

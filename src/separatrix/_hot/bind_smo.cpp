@@ -1,19 +1,14 @@
 // Binds kernel panels and SMO to Python, and owns their memory. Python has checked every argument before.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -27,16 +22,10 @@
 #include "smo_state.hpp"
 #include "team.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
 
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 using Rows = Array<const std::int64_t>;
 
 template <class T>
@@ -82,7 +71,7 @@ template <class T, class Data>
 void fill_dense(Panels<T>& panels, const Matrix<const Data>& X, std::int64_t first,
                 const std::optional<Array<const double>>& shift) {
     const std::int64_t d = panels.view.d, width = panels.view.width;
-    const double* m = shift ? shift->data() : nullptr;
+    const double* m = pointer(shift);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(X.shape(0)); ++i) {
         const Data* x = X.data() + i * X.stride(0);
         const std::int64_t step = X.stride(1);
@@ -96,7 +85,7 @@ template <class T, class Data, class Index>
 void fill_csr(Panels<T>& panels, const Array<const Data>& data, const Array<const Index>& indices,
               const Array<const Index>& indptr, std::int64_t first, const std::optional<Array<const double>>& shift) {
     const std::int64_t d = panels.view.d, width = panels.view.width;
-    const double* m = shift ? shift->data() : nullptr;
+    const double* m = pointer(shift);
     for (std::int64_t i = 0; i + 1 < static_cast<std::int64_t>(indptr.shape(0)); ++i) {
         T* to = panels.at(first + i);
         for (std::int64_t j = 0; j < d; ++j) to[j * width] = static_cast<T>(m ? -m[j] * panels.scale : 0.0);
@@ -255,10 +244,6 @@ constexpr int group_of(std::int64_t features) {
     return features < GROUP_FEATURES ? 1 : features < 3 * GROUP_FEATURES ? 4 : 8;
 }
 
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 template <class T>
 void bind_precision(nb::module_& m, const std::string& suffix) {
     using P = Panels<T>;
@@ -344,7 +329,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
             s.separate = separate;
             s.signs = signs.data();
             s.upper = upper.data();
-            s.price = price ? price->data() : nullptr;
+            s.price = pointer(price);
             s.diag = diag.data();
             s.alpha = alpha.data();
             s.E = E.data();

@@ -1,7 +1,4 @@
 // Binds the softmax dual's loops to Python. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <string>
 #include <type_traits>
 
@@ -10,16 +7,9 @@
 #include "kernels.hpp"
 #include "softmax_dual_state.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 const SoftmaxDualSet& kernel_set() { return SEPARATRIX_CHOSEN(softmax_dual_set); }
 
@@ -42,13 +32,13 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
         nb::gil_scoped_release release;
         kernel_set().of<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
     };
-    const auto dense = [](const Matrix<T>& X) {
+    const auto dense = [](const Matrix<const T>& X) {
         return DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
     };
-    m.def("padded_scores", [=](const Matrix<T>& X, const Array<const S>& weights, const Array<S>& out) {
+    m.def("padded_scores", [=](const Matrix<const T>& X, const Array<const S>& weights, const Array<S>& out) {
         score(dense(X), weights, out);
     });
-    m.def("add_padded_transposed", [=](const Matrix<T>& X, const Array<const S>& R, std::int64_t begin,
+    m.def("add_padded_transposed", [=](const Matrix<const T>& X, const Array<const S>& R, std::int64_t begin,
                                        std::int64_t end, const Array<S>& out) {
         transpose(dense(X), R, begin, end, out);
     });

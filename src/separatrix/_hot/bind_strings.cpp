@@ -1,7 +1,4 @@
 // Binds the string kernels to Python; nothing else. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <algorithm>
 #include <new>
 
@@ -9,14 +6,10 @@
 #include "kernels.hpp"
 #include "strings.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace separatrix;
 
 namespace {
 
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes = Array<const std::int32_t>;
 using Numbers = Array<const std::int64_t>;
 

@@ -1,24 +1,13 @@
 // Binds the sweeps to Python; nothing else. Python has checked every argument before it comes here.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-
-#include <optional>
 #include <type_traits>
 
 #include "bindings.hpp"
 #include "gram_rows.hpp"
 #include "kernels.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace separatrix {
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 template <class Data>
 const SweepKernels<Data>& sweeps() {
@@ -32,15 +21,15 @@ SweepState state_of(const Array<const std::int32_t>& classes, const std::optiona
                     const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
     return {
         .classes = classes.data(),
-        .weights = weights ? weights->data() : nullptr,
-        .codes = codes ? codes->data() : nullptr,
+        .weights = pointer(weights),
+        .codes = pointer(codes),
         .columns = static_cast<std::int64_t>(intercept.shape(0)),
         .stride = 0,
         .coef = coef.data(),
         .intercept = intercept.data(),
-        .gradient = gradient ? gradient->data() : nullptr,
+        .gradient = pointer(gradient),
         .gradient_intercept = gradient_intercept.data(),
-        .residuals = residuals ? residuals->data() : nullptr,
+        .residuals = pointer(residuals),
     };
 }
 
@@ -48,7 +37,7 @@ template <class Data>
 void bind_dense(nb::module_& m) {
     m.def(
         "sweep_dense",
-        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X, bool single,
+        [](const Matrix<const Data>& X, bool single,
            const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
            const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
            const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
@@ -64,12 +53,12 @@ void bind_dense(nb::module_& m) {
         "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
     m.def(
         "sweep_squares",
-        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X, const Array<const std::int32_t>& classes,
+        [](const Matrix<const Data>& X, const Array<const std::int32_t>& classes,
            const std::optional<Array<const double>>& weights, const Array<const double>& targets,
            const Array<const double>& coef, const Array<const double>& intercept, const Array<double>& gradient,
            const Array<double>& slack, const Array<double>& losses, const std::optional<Array<double>>& errors) {
             const SquaresState state = {state_of(classes, weights, {}, coef, intercept, gradient, slack, {}),
-                                        targets.data(), losses.data(), errors ? errors->data() : nullptr};
+                                        targets.data(), losses.data(), pointer(errors)};
             nb::gil_scoped_release release;
             sweeps<Data>().squares(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
                                    static_cast<std::int64_t>(X.shape(1)), state);
@@ -78,11 +67,11 @@ void bind_dense(nb::module_& m) {
         "losses"_a, "errors"_a.none());
     m.def(
         "column_sums",
-        [](const nb::ndarray<const Data, nb::ndim<2>, nb::device::cpu>& X,
+        [](const Matrix<const Data>& X,
            const std::optional<Array<const double>>& weights, const Array<double>& sums) {
             nb::gil_scoped_release release;
             sweeps<Data>().column_sums(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
-                                       static_cast<std::int64_t>(X.shape(1)), weights ? weights->data() : nullptr,
+                                       static_cast<std::int64_t>(X.shape(1)), pointer(weights),
                                        sums.data());
         },
         "X"_a, "weights"_a.none(), "sums"_a);
@@ -113,7 +102,7 @@ void bind_csr(nb::module_& m) {
             sweeps<Data>().gram(Index{})(data.data(), indices.data(), indptr.data(),
                                          static_cast<std::int64_t>(indptr.shape(0)) - 1,
                                          static_cast<std::int64_t>(gram.shape(0)),
-                                         weights ? weights->data() : nullptr, gram.data());
+                                         pointer(weights), gram.data());
         },
         "data"_a, "indices"_a, "indptr"_a, "weights"_a.none(), "gram"_a);
 }

@@ -1,13 +1,33 @@
-// The parts of the Python module, one per family of loops, and the kernel set they all use.
+// The parts of the Python module, one per family of loops, and what they share: arrays, and the kernel set.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "kernels.hpp"
 
 namespace separatrix {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// Arrays whose values lie one after the other, and matrices of any strides.
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T, class... Kind>
+T* pointer(const std::optional<nb::ndarray<T, Kind...>>& array) { return array ? array->data() : nullptr; }
+
+inline double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 const KernelSet& chosen_kernels();
 
@@ -17,22 +37,22 @@ const Table& chosen_table(const Table& (*baseline)(), const Table& (*v3)(), cons
     return (name == "v4" ? v4 : name == "v3" ? v3 : baseline)();
 }
 
-void bind_box_dual(nanobind::module_& m);
-void bind_coordinate(nanobind::module_& m);
-void bind_gram(nanobind::module_& m);
-void bind_machine_sums(nanobind::module_& m);
-void bind_neighbors(nanobind::module_& m);
-void bind_crammer_singer(nanobind::module_& m);
-void bind_sgd(nanobind::module_& m);
-void bind_small_logit(nanobind::module_& m);
-void bind_small_passes(nanobind::module_& m);
-void bind_small_smo(nanobind::module_& m);
-void bind_smo(nanobind::module_& m);
-void bind_softmax_dual(nanobind::module_& m);
-void bind_strings(nanobind::module_& m);
-void bind_delimited(nanobind::module_& m);
-void bind_svmlight(nanobind::module_& m);
-void bind_sweep(nanobind::module_& m);
+void bind_box_dual(nb::module_& m);
+void bind_coordinate(nb::module_& m);
+void bind_gram(nb::module_& m);
+void bind_machine_sums(nb::module_& m);
+void bind_neighbors(nb::module_& m);
+void bind_crammer_singer(nb::module_& m);
+void bind_sgd(nb::module_& m);
+void bind_small_logit(nb::module_& m);
+void bind_small_passes(nb::module_& m);
+void bind_small_smo(nb::module_& m);
+void bind_smo(nb::module_& m);
+void bind_softmax_dual(nb::module_& m);
+void bind_strings(nb::module_& m);
+void bind_delimited(nb::module_& m);
+void bind_svmlight(nb::module_& m);
+void bind_sweep(nb::module_& m);
 
 }  // namespace separatrix
 

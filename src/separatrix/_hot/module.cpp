@@ -22,14 +22,14 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
     nb::class_<State> learner(m, ("Perceptron" + suffix).c_str());
     learner.def(
         "__init__",
-        [](State* self, const Array<const std::int32_t>& classes,
-           const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
-           const Array<const std::uint8_t>& wanted, const Array<T>& weights, const Array<T>& intercepts,
-           const std::optional<Array<double>>& drift, const std::optional<Array<double>>& drift_intercepts,
-           const Array<double>& clock, double decay, double truncation,
-           const std::optional<Array<double>>& scale, const std::optional<Array<double>>& owed,
-           const std::optional<Array<T>>& paid, const Array<std::int64_t>& updates,
-           const Array<double>& tally, const Array<double>& remaining, const Array<T>& scores, bool joint,
+        [](State* self, const Strided<const std::int32_t>& classes,
+           const std::optional<Strided<const T>>& row_weights, const Strided<const std::int8_t>& codes,
+           const Strided<const std::uint8_t>& wanted, const Strided<T>& weights, const Strided<T>& intercepts,
+           const std::optional<Strided<double>>& drift, const std::optional<Strided<double>>& drift_intercepts,
+           const Strided<double>& clock, double decay, double truncation,
+           const std::optional<Strided<double>>& scale, const std::optional<Strided<double>>& owed,
+           const std::optional<Strided<T>>& paid, const Strided<std::int64_t>& updates,
+           const Strided<double>& tally, const Strided<double>& remaining, const Strided<T>& scores, bool joint,
            bool fit_intercept, double intercept_step, double eta, double margin, double largest) {
             new (self) State{
                 .classes = classes.data(),
@@ -70,11 +70,11 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
     nb::class_<Judge> judge(m, ("Judge" + suffix).c_str());
     judge.def(
         "__init__",
-        [](Judge* self, const Array<const std::int32_t>& classes,
-           const std::optional<Array<const T>>& row_weights, const Array<const std::int8_t>& codes,
-           const Array<const std::uint8_t>& wanted, const Array<const T>& weights,
-           const Array<const T>& intercepts, const Array<const T>& largest,
-           const Array<double>& errors, const Array<T>& scores, bool largest_wins, double margin) {
+        [](Judge* self, const Strided<const std::int32_t>& classes,
+           const std::optional<Strided<const T>>& row_weights, const Strided<const std::int8_t>& codes,
+           const Strided<const std::uint8_t>& wanted, const Strided<const T>& weights,
+           const Strided<const T>& intercepts, const Strided<const T>& largest,
+           const Strided<double>& errors, const Strided<T>& scores, bool largest_wins, double margin) {
             new (self) Judge{
                 .classes = classes.data(),
                 .row_weights = pointer(row_weights),
@@ -121,11 +121,13 @@ NB_MODULE(_hot, m) {
         chosen = set;
     });
     m.def("shuffle", [](const Indices& order, std::uint64_t state) {
+        nb::gil_scoped_release release;
         shuffle(order.data(), static_cast<std::int64_t>(order.shape(0)), state);
         return state;
     });
     m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
                                std::int64_t streams, std::uint64_t state) {
+        nb::gil_scoped_release release;
         const auto count = static_cast<std::int64_t>(samples.shape(0));
         std::vector<std::int64_t> ids(static_cast<std::size_t>((count + block - 1) / block));
         shuffle_blocks(samples.data(), count, order.data(), ids.data(), block, streams, state);
@@ -133,10 +135,12 @@ NB_MODULE(_hot, m) {
     });
     m.def("hash_rows", [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        nb::gil_scoped_release release;
         hash_rows(X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1)), out.data());
     });
-    m.def("hash_rows", [](const Array<const double>& data, const Order& indices, const Order& indptr,
+    m.def("hash_rows", [](const Strided<const double>& data, const Order& indices, const Order& indptr,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        nb::gil_scoped_release release;
         hash_rows(data.data(), indices.data(), indptr.data(), static_cast<std::int64_t>(out.shape(0)), out.data());
     });
     bind_perceptron<float>(m, "Float32");

@@ -52,7 +52,7 @@ def run(request: EvaluateRequest) -> None:
     with noted():
         blocks, target = model_blocks(model, request.data, labelled=True)
         tally = _count(model, classes, blocks, request)
-    report = _report(request, model, classes, target, tally)
+    report = _report(request, classes, target, tally)
     if request.plot is not None:
         _draw(request, classes, tally, request.plot)
     if request.json:
@@ -118,7 +118,7 @@ def _kind(request: EvaluateRequest, n_classes: int) -> str | None:
 
 
 def _report(
-    request: EvaluateRequest, model: Any, classes: NDArray[Any], target: str | None, tally: _Tally
+    request: EvaluateRequest, classes: NDArray[Any], target: str | None, tally: _Tally
 ) -> dict[str, Any]:
     unknown = int(tally.counts[-1].sum())
     if unknown:

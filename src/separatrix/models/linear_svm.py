@@ -47,50 +47,50 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
 
     Parameters
     ----------
-    penalty : {"l2", "l1"}
+    penalty : {"l2", "l1"}, default="l2"
         Norm of the penalty; "l1", which makes weights 0, goes with ``loss="squared_hinge"``.
-    loss : {"squared_hinge", "hinge"}
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         Loss of the margin.
-    dual : bool or "auto"
+    dual : bool or "auto", default="auto"
         LIBLINEAR's choice between a primal and a dual solver. The solution is the same, and here ``solver``
         chooses; pairs of penalty, loss and dual that scikit-learn refuses are refused.
-    tol : float
+    tol : float, default=0.0001
         The fit ends when the objective is proven (by the duality gap) to be within this part of its minimum.
         Small fits, whose steps cost next to nothing, go for four more digits.
-    C : float
+    C : float, default=1.0
         Factor of the loss.
-    multi_class : {"ovr", "crammer_singer"}
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
         scikit-learn's name for ``multiclass``: "crammer_singer" is "joint".
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether there is an intercept.
-    intercept_scaling : float
+    intercept_scaling : float, default=1
         :math:`\gamma`: the larger, the less the intercept is penalised.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``. One against the rest, the weight of a class
         counts where it stands against the rest, not within the rest, as in LIBLINEAR.
-    verbose : int
+    verbose : int, default=0
         1 prints progress, 2 each iteration.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default=None
         Draws the order of the coordinate descent and samples of rows; None counts as 0.
-    max_iter : int
+    max_iter : int, default=1000
         Most iterations: Newton steps, or passes of coordinate descent.
-    multiclass : {"ovr", "ovo", "joint"} or None
+    multiclass : {"ovr", "ovo", "joint"} or None, default=None
         More than two classes: each against the rest, each pair, or all together (Crammer and Singer). None
         follows ``multi_class``.
-    solver : {"auto", "newton", "dual", "working-set"}
+    solver : {"auto", "newton", "dual", "working-set"}, default="auto"
         How to solve it; the solution is the same. "newton": semismooth Newton steps, for kinks within the
         method of multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1.
         "auto" takes Newton where features are few and samples are more (or very few), else the dual, and
         Newton to finish what is slow.
-    penalize_intercept : bool
+    penalize_intercept : bool, default=True
         False leaves the intercept out of the penalty.
-    warm_start : bool
+    warm_start : bool, default=False
         Whether a fit starts from the last one's solution.
-    probability : bool
+    probability : bool, default=False
         Whether to learn ``predict_proba``, from the scores of samples held out in 5 folds.
-    n_jobs : int or None
+    n_jobs : int or None, default=None
         Most threads; the result does not depend on it.
-    max_time : float or None
+    max_time : float or None, default=None
         Most seconds.
 
     Attributes

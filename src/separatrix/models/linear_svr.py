@@ -32,18 +32,18 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon : float
+    epsilon : float, default=0.0
         Half the width of the tube.
-    tol : float
+    tol : float, default=0.0001
         The fit ends when the objective is proven to be within this part of its minimum.
-    C : float
+    C : float, default=1.0
         Factor of the loss.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         Loss of the residual.
     fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter, penalize_intercept, warm_start, \
     n_jobs, max_time
         As in :class:`LinearSVC`.
-    solver : {"auto", "newton", "dual"}
+    solver : {"auto", "newton", "dual"}, default="auto"
         As in :class:`LinearSVC`.
 
     Attributes

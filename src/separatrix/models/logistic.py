@@ -67,28 +67,28 @@ class LogisticRegression(PathOverC, LinearClassifier):
 
     Parameters
     ----------
-    penalty : {"l1", "l2", "elasticnet", None}
+    penalty : {"l1", "l2", "elasticnet", None}, default="deprecated"
         scikit-learn's old way to say ``l1_ratio`` and ``C``; leave it out.
-    C : float
+    C : float, default=1.0
         Factor of the loss: the smaller, the stronger the penalty. ``inf`` for none.
-    l1_ratio : float
+    l1_ratio : float, default=0.0
         Part of the L1 norm in the penalty: 0 is L2, 1 is L1, between them the elastic net.
-    dual : bool
+    dual : bool, default=False
         True solves the dual problem by coordinate descent (L2 only), as ``solver="dual-coordinate"``.
-    tol : float
+    tol : float, default=0.0001
         The fit ends when the objective is proven (duality gap), or where no such proof is at hand
         estimated with a margin of 10 (Newton decrement), to be within this part of its minimum. Few data,
         on which steps cost next to nothing, are fitted to four more digits.
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether there is an intercept.
-    intercept_scaling : float
+    intercept_scaling : float, default=1.0
         Only with ``solver="liblinear"``: the intercept is then, as in scikit-learn, the penalised
         weight of a constant feature of this value.
-    class_weight : dict, "balanced" or None
+    class_weight : dict, "balanced" or None, default=None
         Weights of the classes; they multiply ``sample_weight``.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default=None
         Draws the samples of rows that show the way at the beginning, and the dual's order.
-    solver : str
+    solver : str, default="auto"
         How to solve it; the solution is the same. "auto" chooses by shape: "newton" (exact Hessian)
         where it is cheap, "quasi-newton" (L-BFGS around a model of the Hessian) otherwise,
         "dual-coordinate" for sparse, wide data of several classes, "working-set" (proximal Newton
@@ -96,17 +96,17 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "newton-cg": "quasi-newton"; "newton-cholesky": "newton"; "sag", "saga": "auto"; "liblinear":
         "auto" with a penalised intercept, two classes only. Few data are fitted by compiled Newton
         steps, unless one of our own names asks for its method.
-    max_iter : int
+    max_iter : int, default=1000
         Most iterations.
-    verbose : int
+    verbose : int, default=0
         1 prints progress, 2 each iteration.
-    warm_start : bool
+    warm_start : bool, default=False
         Whether a fit starts from the last one's solution.
-    n_jobs : int or None
+    n_jobs : int or None, default=None
         Most threads; the result does not depend on it.
-    multiclass : {"joint", "ovr"}
+    multiclass : {"joint", "ovr"}, default="joint"
         More than two classes: softmax, or one binary problem for each class against the rest.
-    max_time : float or None
+    max_time : float or None, default=None
         Most seconds.
 
     Attributes

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.data.view import Array
+from separatrix.solvers._directions import Directions
 from separatrix.solvers.curvature import Curvature, Diagonal, Whole
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -101,33 +102,25 @@ class Iterated(Curvature):
         r = np.array(gradient)
         if own.any():
             r -= self._back(self._bent(np.broadcast_to(own, (self.each.shape[0], own.shape[0]))))
-        V, shift = np.zeros_like(r), own.copy()
-        known = [float(slopes @ own)]
-        z = r / M
-        square, direction = float(np.vdot(r, z)), z
-        mu = l2 / float(M.max())
+        shift, known = own.copy(), [float(slopes @ own)]
+        group = Directions(r.ravel(), lambda r, room: np.divide(r, M.ravel(), out=room))
+        square, mu = float(group.rz), l2 / float(M.max())
         eta = 1.0 / mu if mu > 0 else np.inf
         for _ in range(_MOST):
             if not square > 0 or self._is_enough(known, eta * square):
                 break
-            product, change = self._product(direction)
-            curve = float(np.vdot(direction, product))
-            if not curve > 0:
+            product, change = self._product(group.P.reshape(r.shape))
+            length = float(group.advance(product.ravel()))
+            if not length > 0:
                 break
-            length = square / curve
-            V += length * direction
             shift += length * change
             known.append(length * square)
-            r -= length * product
-            z = r / M
-            before, square = square, float(np.vdot(r, z))
-            turn = square / before
-            direction = z + turn * direction
+            turn, square = float(group.turn()), float(group.rz)
             # Rounding alone makes a rest negative: then everything is known.
             rest = max(eta - length, 0.0)
             eta = rest / (mu * rest + turn) if np.isfinite(eta) and turn > 0 else eta
         self.most = 0.5 * (sum(known) + self._missing(known, eta * square if square > 0 else 0.0))
-        return V, shift
+        return group.step.reshape(r.shape), shift
 
     def _missing(self, known: list[float], bound: float) -> float:
         if np.isfinite(bound):

@@ -17,6 +17,7 @@ from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.solvers._cholesky import solver_of
+from separatrix.solvers._directions import Directions
 from separatrix.solvers._free_products import FreeProducts
 
 if TYPE_CHECKING:
@@ -467,18 +468,11 @@ def _conjugate(A: Any, diagonal: Array) -> Callable[[Array], Array]:
 
 def _conjugate_gradients(multiply: Callable[[Array], Array], scale: Array, right: Array) -> Array:
     """Return the solution to two digits; ``scale`` is the inverse of the matrix's diagonal."""
-    solution, r = np.zeros_like(right), right.copy()
-    z = scale * r
-    p, energy = z, float(r @ z)
-    enough = _ENOUGH * energy
+    group = Directions(right.copy(), partial(np.multiply, scale))
+    enough = _ENOUGH * group.rz
     for _ in range(_MOST_CONJUGATE):
-        if not energy > enough:
+        if not group.rz > enough:
             break
-        q = multiply(p)
-        step = energy / float(p @ q)
-        solution += step * p
-        r -= step * q
-        z = scale * r
-        before, energy = energy, float(r @ z)
-        p = z + (energy / before) * p
-    return solution
+        group.advance(multiply(group.P))
+        group.turn()
+    return group.step

@@ -3,7 +3,7 @@ r"""Least squares by conjugate gradients, for many samples and many features.
 Solves ``H_c w_c = r_c`` with ``H_c = S + α_c I`` (see :mod:`separatrix.solvers.regression`) without
 forming ``S``, unless the features are few: each iteration needs ``S P = Xᵀ s (X P − 1 μᵀP)`` for all
 columns at once, one pass over the data, which stay as sparse as they are. Every column has its own step
-lengths (Hestenes and Stiefel, 1952). With a penalty the diagonal of ``H`` preconditions. Without one it
+lengths (:mod:`._directions`). With a penalty the diagonal of ``H`` preconditions. Without one it
 must not: started from zero, plain conjugate gradients stay in the row space of the data and end at the
 shortest solution.
 
@@ -28,6 +28,7 @@ from separatrix import _hot
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._coordinate_rows import row_arguments
+from separatrix.solvers._directions import Directions, dots
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
@@ -45,60 +46,6 @@ _EARLY, _UNSURE = 8, 2.0
 _LOST = 1e-14
 #: Part of a (squared) residual down to which its updates can be trusted.
 _REACH = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-20}
-
-
-class Directions:
-    """The conjugate gradients of some columns.
-
-    Parameters
-    ----------
-    columns : slice
-        Which they are.
-    residual : ndarray of shape (m, q)
-        What is to be solved for; changed in place.
-    precondition : callable
-        Makes of residuals, and room for as many numbers, about the solution.
-    """
-
-    def __init__(
-        self, columns: slice, residual: Array, precondition: Callable[[Array, Array], Array]
-    ) -> None:
-        self.columns = columns
-        self.R = residual
-        self.step = np.zeros_like(residual)
-        self.precondition = precondition
-        #: Room for products: fresh memory would cost more than they do.
-        self.room = np.empty_like(residual)
-        self.P = precondition(residual, np.empty_like(residual))
-        self.rz = _dots(residual, self.P)
-
-    def advance(self, HP: Array) -> None:
-        """Take a step along ``P``, whose product with the matrix is given (and changed)."""
-        length = _ratio(self.rz, _dots(self.P, HP))
-        self.step += np.multiply(self.P, length, out=self.room)
-        HP *= length
-        self.R -= HP
-
-    def turn(self) -> None:
-        """Choose the next direction."""
-        Z = self.precondition(self.R, self.room)
-        rz = _dots(self.R, Z)
-        turn = _ratio(rz, self.rz)
-        self.P *= turn
-        self.P += Z
-        self.rz = rz
-
-
-def _dots(A: Array, B: Array) -> Array:
-    """Return the products of the columns of one matrix with those of another."""
-    return np.asarray(np.einsum("ij,ij->j", A, B))
-
-
-def _ratio(above: Array, below: Array) -> Array:
-    """Return the quotients, 0 where the divisor is not positive."""
-    if below.min() > 0:
-        return np.asarray(above / below)
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
 class ConjugateGradient(LeastSquaresSolver):
@@ -135,26 +82,22 @@ class ConjugateGradient(LeastSquaresSolver):
         judged = self._judge()
         self._first = np.square(judged.gradient).sum(axis=0)
         begin, iterations = self._measure(judged.gradient, slice(None)), 0
+        parts = [slice(k, k + SPARSE_COLUMNS) for k in range(0, p.columns, SPARSE_COLUMNS)]
         while True:
             groups = [
-                Directions(
-                    slice(k, k + SPARSE_COLUMNS),
-                    judged.gradient[:, k : k + SPARSE_COLUMNS].copy(),
-                    partial(np.multiply, inverse[:, k : k + SPARSE_COLUMNS]),
-                )
-                for k in range(0, p.columns, SPARSE_COLUMNS)
+                Directions(judged.gradient[:, part].copy(), partial(np.multiply, inverse[:, part]))
+                for part in parts
             ]
             base = self.W
             floor = _REACH[dtype]
-            measure = np.array([self._measure(group.R, group.columns) for group in groups])
+            measure = np.array([self._measure(judged.gradient[:, part], part) for part in parts])
             enough = np.maximum(self.tol, floor * measure)
             while True:
-                for k, group in enumerate(groups):
+                for k, (group, part) in enumerate(zip(groups, parts, strict=True)):
                     if measure[k] > enough[k]:
-                        HP = self._curve(group, dtype)
-                        group.advance(HP)
+                        group.advance(self._curve(group, p.alpha[part], dtype))
                         group.turn()
-                        measure[k] = self._measure(group.R, group.columns)
+                        measure[k] = self._measure(group.R, part)
                     if control.expired():
                         break
                 self._pending, self.judged = (base, groups), None
@@ -224,18 +167,18 @@ class ConjugateGradient(LeastSquaresSolver):
             self._pending = None
         super()._round()
 
-    def _curve(self, group: Directions, dtype: Any) -> Array:
+    def _curve(self, group: Directions, alpha: Array, dtype: Any) -> Array:
         """Return ``H P``."""
         p = self.problem
         if self._scatter is not None:
-            return np.asarray(self._scatter @ group.P + p.alpha[group.columns] * group.P)
+            return np.asarray(self._scatter @ group.P + alpha * group.P)
         along = self.mean @ group.P
         if p.view.sparse:
             HP, slack = sparse_normal(p.view, group.P, along, p.weights)
         else:
             HP, slack = self._dense_product(group.P, along, dtype)
         HP -= np.outer(self.mean, slack, out=group.room)
-        HP += np.multiply(group.P, p.alpha[group.columns], out=group.room)
+        HP += np.multiply(group.P, alpha, out=group.room)
         return HP
 
     def _dense_product(self, P: Array, along: Array, dtype: Any) -> tuple[Array, Array]:
@@ -257,12 +200,12 @@ class ConjugateGradient(LeastSquaresSolver):
         return sums[:-1].astype(np.float64), sums[-1]
 
     def _residual(self, groups: list[Directions]) -> float:
-        return float(np.sqrt(sum(_dots(group.R, group.R).sum() for group in groups)))
+        return float(np.sqrt(sum(dots(group.R, group.R).sum() for group in groups)))
 
     def _measure(self, R: Array, columns: slice) -> float:
         """Return the gap that the residuals prove, or their size, as a share of what there was."""
         p = self.problem
-        squares = _dots(R, R)
+        squares = dots(R, R)
         first = max(float(self._first[columns].sum()), _TINY)
         small = float(squares.sum()) / first
         alpha = p.alpha[columns]

@@ -2,7 +2,7 @@ r"""Ridge on sparse samples that are fewer than features, in the samples' coordi
 
     (A Aᵀ + α I) V = Z,      W = Aᵀ V,      A = √s (x − μ),   Z = √s (t − t̄)
 
-by conjugate gradients (Hestenes and Stiefel, 1952), preconditioned by a factor in single precision
+by conjugate gradients (:mod:`._directions`), preconditioned by a factor in single precision
 (:mod:`separatrix.solvers.sample_factor`): where the condition is good, each iteration adds some four digits,
 and where it is bad, a few. Products with ``A Aᵀ`` come from the data, in double precision.
 
@@ -23,9 +23,9 @@ import numpy as np
 
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
+from separatrix.solvers._directions import Directions
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import padding, sparse_scores, sparse_transposed
-from separatrix.solvers.conjugate_gradient import Directions
 from separatrix.solvers.regression import Judged, LeastSquaresSolver, Regression, judge
 from separatrix.solvers.sample_factor import SampleFactor
 
@@ -80,7 +80,7 @@ class SparseDual(LeastSquaresSolver):
         iterations, last = 0, np.inf
         while True:
             R = Z - self._multiply(self.V) if iterations else Z.copy()
-            group = Directions(slice(None), R, lambda R, _: factor.solve(R))
+            group = Directions(R, lambda R, _: factor.solve(R))
             while self._share(group.R) > _EXACT:
                 group.advance(self._multiply(group.P))
                 self._pending, self.judged, iterations = group, None, iterations + 1
