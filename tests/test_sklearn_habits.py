@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_sparse_data,
 )
 
+import separatrix
 from separatrix.models.discriminant import LinearDiscriminantAnalysis
 from separatrix.models.gaussian import GaussianClassifier
 from separatrix.models.least_squares import LeastSquaresClassifier
@@ -340,3 +341,15 @@ def test_distance_metric_objects(name, options, dtype):
 def test_places_on_the_globe_are_not_sparse():
     with pytest.raises(ValueError, match="Metric 'haversine' not valid for sparse input"):
         KNeighborsClassifier(metric="haversine").fit(sparse.csr_array(X[:, :2]), Y)
+
+
+# Names on classes
+
+
+@pytest.mark.parametrize("name", ["SGDClassifier", "SGDRegressor"])
+def test_losses_can_be_listed(name):
+    ours, theirs = getattr(separatrix, name), getattr(linear_model, name)
+    assert set(ours.loss_functions) == set(theirs.loss_functions)
+    assert ours(epsilon=0.9).loss_functions["huber"][1] == theirs.loss_functions["huber"][1]
+    for loss in ours.loss_functions:
+        ours(loss=loss, max_iter=5, tol=None).fit(X, Y)
