@@ -358,7 +358,7 @@ def test_losses_can_be_listed(name):
 @pytest.mark.parametrize("make", [LogisticRegression, SVC, LinearDiscriminantAnalysis, KNeighborsClassifier])
 def test_labels_of_bytes_are_refused_by_fit_as_by_scores(make):
     labels = np.array([b"a", b"b", b"c"])[Y]
-    with pytest.raises(TypeError, match="bytes is not supported. Convert the labels"):
+    with pytest.raises(TypeError, match=r"bytes is not supported\. Convert the labels"):
         make().fit(X, labels)
     with pytest.raises(TypeError, match="bytes is not supported"):
         make().fit(X, Y).score(X, labels)
