@@ -16,8 +16,10 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.neighbors import BallTree, KDTree, kneighbors_graph
 from sklearn.neighbors import KNeighborsClassifier as PeerClassifier
 from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
+from sklearn.neighbors._base import KNeighborsMixin
 
 from separatrix import _hot, persistence
 from separatrix.data import memory
@@ -589,3 +591,38 @@ def test_memory_is_bounded():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 60 << 20
+
+
+GIVEN = {
+    "model of scikit-learn": lambda A, y: PeerClassifier(metric="manhattan").fit(A, y),
+    "model": lambda A, y: KNeighborsRegressor(metric="manhattan").fit(A, y),
+    "k-d tree": lambda A, y: KDTree(A, metric="manhattan"),
+    "ball tree": lambda A, y: BallTree(A, metric="manhattan"),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("make", [KNeighborsClassifier, KNeighborsRegressor])
+def test_what_is_fitted_stands_for_its_samples_and_its_metric(make, given):
+    model = make(3).fit(GIVEN[given](X, Y), Y)
+    expected = make(3, metric="manhattan").fit(X, Y)
+    for copy in (model, pickle.loads(pickle.dumps(model))):
+        for ours, theirs in zip(copy.kneighbors(X), expected.kneighbors(X), strict=True):
+            assert_array_equal(ours, theirs)
+        assert_array_equal(copy.predict(X), expected.predict(X))
+    assert model.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("make", [KNeighborsClassifier, KNeighborsRegressor])
+def test_functions_of_scikit_learn_take_fitted_models(make):
+    A = np.random.default_rng(15).normal(size=(150, 4))
+    model = make(3).fit(A, Y)
+    assert isinstance(model, KNeighborsMixin)
+    graph = kneighbors_graph(model, 3, mode="distance")
+    assert_allclose(graph.toarray(), kneighbors_graph(A, 3, mode="distance").toarray())
+
+
+@pytest.mark.parametrize("make", [KNeighborsClassifier, KNeighborsRegressor])
+def test_a_wrong_argument_names_the_model(make):
+    with pytest.raises(TypeError, match=rf"^{make.__name__}\.__init__\(\).*'neighbours'"):
+        make(neighbours=3)

@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_sparse_data,
 )
 
+import separatrix
 from separatrix.models.discriminant import LinearDiscriminantAnalysis
 from separatrix.models.gaussian import GaussianClassifier
 from separatrix.models.least_squares import LeastSquaresClassifier
@@ -340,3 +341,24 @@ def test_distance_metric_objects(name, options, dtype):
 def test_places_on_the_globe_are_not_sparse():
     with pytest.raises(ValueError, match="Metric 'haversine' not valid for sparse input"):
         KNeighborsClassifier(metric="haversine").fit(sparse.csr_array(X[:, :2]), Y)
+
+
+# Names on classes
+
+
+@pytest.mark.parametrize("name", ["SGDClassifier", "SGDRegressor"])
+def test_losses_can_be_listed(name):
+    ours, theirs = getattr(separatrix, name), getattr(linear_model, name)
+    assert set(ours.loss_functions) == set(theirs.loss_functions)
+    assert ours(epsilon=0.9).loss_functions["huber"][1] == theirs.loss_functions["huber"][1]
+    for loss in ours.loss_functions:
+        ours(loss=loss, max_iter=5, tol=None).fit(X, Y)
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, LinearDiscriminantAnalysis, KNeighborsClassifier])
+def test_labels_of_bytes_are_refused_by_fit_as_by_scores(make):
+    labels = np.array([b"a", b"b", b"c"])[Y]
+    with pytest.raises(TypeError, match=r"bytes is not supported\. Convert the labels"):
+        make().fit(X, labels)
+    with pytest.raises(TypeError, match="bytes is not supported"):
+        make().fit(X, Y).score(X, labels)

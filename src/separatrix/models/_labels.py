@@ -49,7 +49,7 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the number of each label's class; one class only is refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    if y.ndim != 1 or y.dtype.kind not in "biuSU":  # one column of these is always a classification target
+    if y.ndim != 1 or y.dtype.kind not in "biuU":  # one column of these is always a classification target
         check_labels(y)
     integers = y.ndim == 1 and y.size > 0 and y.dtype.kind in "iu"
     coded = _close_integers(y) if integers else None
@@ -66,7 +66,7 @@ def number_labels(classes: Array, y: Array) -> Array:
     """Return the number of each label's class among known classes; others are refused by name."""
     if y is None:
         raise ValueError("partial_fit requires y to be passed, but the target y is None.")
-    plain = y.ndim == 1 and y.dtype.kind in "biufSU"
+    plain = y.ndim == 1 and y.dtype.kind in "biufU"
     if not plain:
         check_labels(y)
     numbers = np.searchsorted(classes, y)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from numbers import Integral, Real
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,11 @@ _KD_TREE = frozenset(
     {"euclidean", "l2", "minkowski", "p", "manhattan", "cityblock", "l1", "chebyshev", "infinity"}
 )
 _NO_TREE = frozenset({"correlation", "cosine", "precomputed", "sqeuclidean", "yule"})
+
+
+def _theirs() -> Any:
+    """Return scikit-learn's module of neighbours where somebody has loaded it: alone it doubles our start."""
+    return sys.modules.get("sklearn.neighbors._base")
 
 
 class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
@@ -69,9 +76,26 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         self.metric_params = metric_params
         self.n_jobs = n_jobs
 
-    def _keep_samples(self, X: Any) -> None:
-        """Keep the (checked) training samples and make them ready to be searched."""
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Let errors about arguments, and signatures, name the model."""
+        super().__init_subclass__(**given)
+        if cls.__init__ is NeighborsModel.__init__:
+            shared = NeighborsModel.__init__
+            own = FunctionType(shared.__code__, shared.__globals__, "__init__", shared.__defaults__)
+            own.__kwdefaults__, own.__annotations__ = shared.__kwdefaults__, shared.__annotations__
+            own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+            cls.__init__ = own  # type: ignore[method-assign]
+
+    @property
+    def _fit_method(self) -> str:
+        return "kd_tree" if self._fitted_search().tree else "brute"
+
+    def _keep_samples(self, X: Any, metric: tuple[Any, dict[str, Any]] | None = None) -> None:
+        """Keep the (checked) training samples and make them ready to be searched, by a metric if given."""
+        _be_known()
         self._set_metric()
+        if metric is not None:
+            self.effective_metric_, self.effective_metric_params_ = metric
         self._check_algorithm(X)
         self._refuse_infinity(X)
         if sparse.issparse(X) and not X.has_canonical_format:
@@ -289,6 +313,32 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         tags.input_tags.positive_only = given
         tags.input_tags.allow_nan = self._allows_nan()
         return tags
+
+
+def _be_known() -> None:
+    """Let scikit-learn's functions know our models by the class that they ask for, where that is loaded.
+
+    All that ``KNeighborsMixin`` has is overridden here: it only answers ``isinstance``.
+    """
+    theirs = _theirs()
+    if theirs is not None and not issubclass(NeighborsModel, theirs.KNeighborsMixin):
+        NeighborsModel.__bases__ = (MultiOutputMixin, theirs.KNeighborsMixin, CheckedOnce)
+
+
+_be_known()
+
+
+def given_samples(X: Any) -> tuple[Any, tuple[Any, dict[str, Any]] | None]:
+    """Return samples and metric of a fitted model or tree of neighbours; other samples as they are."""
+    theirs = _theirs()
+    fitted = NeighborsModel if theirs is None else (NeighborsModel, theirs.NeighborsBase)
+    if isinstance(X, fitted):
+        check_is_fitted(X)
+        return X._fit_X, (X.effective_metric_, dict(X.effective_metric_params_))
+    if theirs is not None and isinstance(X, theirs.KDTree | theirs.BallTree):
+        metric = next(part for part in X.__getstate__() if hasattr(part, "rdist_to_dist"))
+        return np.asarray(X.data), (metric, {})
+    return X, None
 
 
 def _without_self(distance: Array, index: Array) -> tuple[Array, Array]:

@@ -13,17 +13,28 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
-from separatrix.losses import get_loss
+from separatrix.losses import Loss, get_loss
 from separatrix.models._base import IterativeEstimator, LinearModel
 from separatrix.models._start import Start, seed_of
 from separatrix.problem import Penalty, Problem, Result
 from separatrix.solvers._loop import NoImprovement, run
 from separatrix.solvers.sgd import RATES, SgdSolver, StepRule
 
-REGRESSION_LOSSES = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
-CLASSIFICATION_LOSSES = ("hinge", "log_loss", "modified_huber", "squared_hinge", "perceptron")
-#: Where scikit-learn's name of a loss is not that of the table.
-_TABLE_NAMES = {"log_loss": "logistic"}
+#: Losses by scikit-learn's names, those with a width together with its default.
+LossFunctions = dict[str, tuple[Loss] | tuple[Loss, float]]
+REGRESSION_LOSSES: LossFunctions = {
+    "squared_error": (get_loss("squared_error"),),
+    "huber": (get_loss("huber"), 0.1),
+    "epsilon_insensitive": (get_loss("epsilon_insensitive"), 0.1),
+    "squared_epsilon_insensitive": (get_loss("squared_epsilon_insensitive"), 0.1),
+}
+CLASSIFICATION_LOSSES: LossFunctions = {
+    "hinge": (get_loss("hinge"),),
+    "squared_hinge": (get_loss("squared_hinge"),),
+    "perceptron": (get_loss("perceptron"),),
+    "log_loss": (get_loss("logistic"),),
+    "modified_huber": (get_loss("modified_huber"),),
+}
 #: The losses for which a passive-aggressive step is defined.
 _AGGRESSIVE = {"classes": "hinge", "numbers": "epsilon_insensitive"}
 
@@ -54,6 +65,7 @@ class StochasticGradient(LinearModel, IterativeEstimator):
         "average": [Interval(Integral, 0, None, closed="neither"), "boolean"],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
     }
+    loss_functions: ClassVar[LossFunctions]
     _kind: ClassVar[str]
 
     loss: str
@@ -110,7 +122,7 @@ class StochasticGradient(LinearModel, IterativeEstimator):
         return Penalty(float(self.alpha), ratios[self.penalty]) if self.penalty is not None else Penalty()
 
     def _problem(self, X: Any, classes: Array, codes: Array, **given: Any) -> Problem:
-        loss = get_loss(_TABLE_NAMES.get(self.loss, self.loss)).with_epsilon(float(self.epsilon))
+        loss = self.loss_functions[self.loss][0].with_epsilon(float(self.epsilon))
         return Problem(
             view_of(X),
             classes,

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from separatrix.data.view import Array
 from separatrix.models._base import whole
 from separatrix.models._labels import check_labels
-from separatrix.models._neighbors import NeighborsModel
+from separatrix.models._neighbors import NeighborsModel, given_samples
 from separatrix.models._validation import check_targets
 from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
 
@@ -92,7 +92,8 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples; distances between them, of shape (n, n), for ``metric="precomputed"``.
+            Samples; distances between them, of shape (n, n), for ``metric="precomputed"``. A fitted
+            ``KDTree``, ``BallTree`` or model of neighbours stands for its samples and its metric.
         y : {array-like, sparse matrix} of shape (n,) or (n, n_outputs)
             Labels of any kind.
 
@@ -101,6 +102,7 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
         KNeighborsClassifier
             The fitted estimator.
         """
+        X, metric = given_samples(X)
         X, y = check_targets(self, X, y, numeric=False, finite=not self._allows_nan())
         if y.ndim == 2 and y.shape[1] == 1:
             warnings.warn(
@@ -115,7 +117,7 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
         numbers = [column.astype(np.int64) for _, column in columns]
         self.classes_ = [classes for classes, _ in columns] if self.outputs_2d_ else columns[0][0]
         self._y = np.stack(numbers, axis=1) if self.outputs_2d_ else numbers[0]
-        self._keep_samples(X)
+        self._keep_samples(X, metric)
         return self
 
     def _outputs(self) -> list[tuple[Array, Array]]:
@@ -225,7 +227,8 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Samples; distances between them, of shape (n, n), for ``metric="precomputed"``.
+            Samples; distances between them, of shape (n, n), for ``metric="precomputed"``. A fitted
+            ``KDTree``, ``BallTree`` or model of neighbours stands for its samples and its metric.
         y : {array-like, sparse matrix} of shape (n,) or (n, n_outputs)
             Targets.
 
@@ -234,8 +237,9 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
         KNeighborsRegressor
             The fitted estimator.
         """
+        X, metric = given_samples(X)
         X, self._y = check_targets(self, X, y, numeric=True, finite=not self._allows_nan())
-        self._keep_samples(X)
+        self._keep_samples(X, metric)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -19,7 +19,12 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
 from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._start import Start
-from separatrix.models._stochastic import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, StochasticGradient
+from separatrix.models._stochastic import (
+    CLASSIFICATION_LOSSES,
+    REGRESSION_LOSSES,
+    LossFunctions,
+    StochasticGradient,
+)
 from separatrix.models._validation import check_samples
 from separatrix.models._weights import checked_weights
 from separatrix.multiclass import Coding
@@ -129,9 +134,10 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
     True
     """
 
+    loss_functions: ClassVar[LossFunctions] = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StochasticGradient._parameter_constraints,
-        "loss": [StrOptions({*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES})],
+        "loss": [StrOptions(set(loss_functions))],
         "n_jobs": [Integral, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }

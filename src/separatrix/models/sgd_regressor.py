@@ -60,9 +60,10 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
     [1.0, 7.0]
     """
 
+    loss_functions = REGRESSION_LOSSES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StochasticGradient._parameter_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES))],
+        "loss": [StrOptions(set(loss_functions))],
     }
     _kind = "numbers"
 
