@@ -195,10 +195,11 @@ def sweep_csr(
 # Adds Σ s x and Σ s x² of each column to the two rows of sums.
 def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
 # With z = x − origin: adds Σ s z zᵀ to gram, on and above the diagonal, and Σ s z of each class to sums. The
-# rows are those of order; origin is one row or one for each class; products are made in float if single.
+# rows are those of order; origin is one row or one for each class; products in double (0) or float (1), or of
+# values rounded to 16 bits (2).
 def add_products(
     X: NDArray[Any],
-    single: bool,
+    precision: int,
     order: NDArray[Any] | None,
     classes: NDArray[Any] | None,
     weights: NDArray[Any] | None,

@@ -2,12 +2,15 @@
 //
 // A few rows at a time are centred, weighted and packed into panels as wide as a register, and their sums
 // taken on the way: the data are read once, in any layout. Tiles of three panels × a few broadcast columns then
-// stay in registers over all rows of the pack, and go to the matrix in double precision.
+// stay in registers over all rows of the pack, and go to the matrix in double precision. Where a few digits will do,
+// the values of a pack are rounded to 16-bit integers first (coarse.hpp).
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
+#include "coarse.hpp"
 #include "gram_state.hpp"
 #include "links.hpp"
 #include "scratch.hpp"
@@ -92,17 +95,21 @@ __attribute__((noinline)) void gram_tile(const T* a, std::int64_t panel, const T
         }
 }
 
-// A pack of rows, panel by panel; features beyond the last are 0.
-template <class T, class Data>
+// A pack of rows, panel by panel; features beyond the last are 0, or whatever: their products are not kept.
+template <class T, class Data, bool COARSE = false>
 class Pack {
     using R = Register<T>;
-    static constexpr std::int64_t PANEL = PACK_ROWS * R::COUNT;
-    static constexpr std::int64_t CHUNK = CHUNK_BYTES / (PACK_ROWS * REGISTER_BYTES);
+    // Numbers that are multiplied at a time, and where: in panels of T, or rounded where one or two of these were.
+    using Factor = std::conditional_t<COARSE, float, T>;
+    static constexpr int COUNT = Register<Factor>::COUNT;
+    static constexpr std::int64_t PANEL = PACK_ROWS * R::COUNT, STEP = PANEL * (COUNT / R::COUNT);
+    static constexpr std::int64_t CHUNK = CHUNK_BYTES / (PACK_ROWS * REGISTER_BYTES) * (COARSE ? 2 : 1);
 
    public:
     explicit Pack(const GramRows<Data>& of)
-        : of_(of), in_place_(of.column_stride == 1), panels_((of.d + R::COUNT - 1) / R::COUNT),
-          step_(of.gram || !in_place_ ? PANEL : 0), packed_(step_ ? panels_ * PANEL : PANEL) {
+        : of_(of), in_place_(of.column_stride == 1), panels_((of.d + COUNT - 1) / COUNT),
+          step_(of.gram || !in_place_ ? PANEL : 0), packed_(step_ ? panels_ * STEP : STEP),
+          units_(COARSE ? panels_ * COUNT : 0) {
         by_groups([&](std::int64_t a, std::int64_t count) { products_ += a + count; });
     }
 
@@ -115,6 +122,9 @@ class Pack {
             else if (of_.sums) fill<true, false>(first, rows);
             else if (of_.weights) fill<false, true>(first, rows);
             else fill<false, false>(first, rows);
+            if constexpr (COARSE)
+                for (std::int64_t p = 0; of_.gram && p < panels_; ++p)
+                    round_to_pairs(packed_.data + p * STEP, PANEL, rows, units_.data + p * COUNT);
             if (of_.gram) multiply(rows, first + rows);
         }
     }
@@ -125,6 +135,7 @@ class Pack {
     const std::int64_t panels_, step_;
     std::int64_t products_ = 0;  // products of groups of panels with a panel
     Scratch<T> packed_;
+    Scratch<double> units_;  // of rounded features
 
     std::int64_t row_of(std::int64_t i) const { return of_.order ? of_.order[i] : i; }
 
@@ -178,7 +189,7 @@ class Pack {
     // Each group of panels with all panels before it, as many of them at a time as stay in the second-level cache.
     // The rows of the next pack are asked for meanwhile.
     void multiply(std::int64_t rows, std::int64_t next) {
-        const bool fits = panels_ * PANEL * static_cast<std::int64_t>(sizeof(T)) <= CHUNK_BYTES;
+        const bool fits = panels_ <= CHUNK;
         const bool ahead = fits && in_place_ && !of_.order && of_.row_stride >= of_.d && next < of_.rows;
         const std::int64_t more = of_.rows - next < PACK_ROWS ? of_.rows - next : PACK_ROWS;
         const char* line = reinterpret_cast<const char*>(of_.X + next * of_.row_stride);
@@ -202,11 +213,18 @@ class Pack {
 
     template <int PANELS>
     void tiles(std::int64_t a, std::int64_t b, std::int64_t rows) {
-        const std::int64_t d = of_.d, column = a * R::COUNT;
-        for (std::int64_t k = 0; k < R::COUNT && b * R::COUNT + k < d; k += SPREAD<T>) {
-            const std::int64_t row = b * R::COUNT + k;
-            gram_tile<T, PANELS>(packed_.data + a * PANEL, PANEL, packed_.data + b * PANEL + k, rows,
-                                 of_.gram + row * d + column, d, d - row, d - column);
+        const std::int64_t d = of_.d, column = a * COUNT;
+        for (std::int64_t k = 0; k < COUNT && b * COUNT + k < d; k += SPREAD<Factor>) {
+            const std::int64_t row = b * COUNT + k;
+            double* to = of_.gram + row * d + column;
+            const T *from = packed_.data + a * STEP, *other = packed_.data + b * STEP;
+            if constexpr (COARSE)
+                coarse_tile<PANELS, SPREAD<Factor>>(
+                    reinterpret_cast<const Pairs*>(from), STEP * sizeof(T) / sizeof(Pairs),
+                    reinterpret_cast<const std::int32_t*>(other) + k, (rows + 1) / 2, units_.data + column,
+                    units_.data + row, to, d, d - row, d - column);
+            else
+                gram_tile<T, PANELS>(from, PANEL, other + k, rows, to, d, d - row, d - column);
         }
     }
 };
@@ -214,6 +232,16 @@ class Pack {
 template <class T, class Data>
 void add_gram(const GramRows<Data>& rows) {
     Pack<T, Data>(rows).run();
+}
+
+// Where integers are multiplied no quicker, values stay as they are.
+template <class Data>
+void add_coarse_gram(const GramRows<Data>& rows) {
+#if defined(__x86_64__)
+    Pack<Data, Data, true>(rows).run();
+#else
+    Pack<Data, Data>(rows).run();
+#endif
 }
 
 // Copies what is above the diagonal below it, in squares that stay in the caches.

@@ -7,7 +7,7 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 template <class Data>
-constexpr GramKernels<Data> all_grams = {add_gram<float, Data>, add_gram<double, Data>};
+constexpr GramKernels<Data> all_grams = {add_gram<double, Data>, add_gram<float, Data>, add_coarse_gram<Data>};
 
 const GramSet table = {all_grams<float>, all_grams<double>, mirror};
 

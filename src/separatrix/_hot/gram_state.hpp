@@ -23,7 +23,8 @@ struct GramRows {
 template <class Data>
 struct GramKernels {
     using Add = void (*)(const GramRows<Data>&);
-    Add single, twofold;  // products in float or double
+    Add twofold, single, coarse;  // products in double or float, or of values rounded to 16 bits
+    Add of(int precision) const { return precision == 0 ? twofold : precision == 1 ? single : coarse; }
 };
 
 struct GramSet {

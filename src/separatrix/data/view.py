@@ -226,6 +226,7 @@ class DataView(ABC):
         origin: Array | None = None,
         *,
         single: bool = False,
+        coarse: bool = False,
     ) -> tuple[Array, Array]:
         """Return ``Σ s_i z_i z_iᵀ`` and, for each class, ``Σ s_i z_i`` of dense rows, ``z = x − origin``.
 
@@ -237,7 +238,7 @@ class DataView(ABC):
             Number of each row's class, below ``n_classes``.
         n_classes : int
             Number of classes.
-        weights, origin, single
+        weights, origin, single, coarse
             As in :func:`separatrix.data.products.add_products`.
         """
         d, largest = self.shape[1], np.finfo(self.dtype).max
@@ -251,6 +252,7 @@ class DataView(ABC):
                 weights=None if weights is None else weights[rows],
                 origin=origin,
                 single=single,
+                coarse=coarse,
             )
             if not np.all(total.product.diagonal() <= largest):
                 raise NotFiniteError

@@ -16,6 +16,12 @@ Both are scaled to a unit diagonal, so the units of features do not matter, and 
 The solution is corrected with residuals computed from the data (iterative refinement) until the
 correction is negligible. Where the condition is too bad for that, or the rank in doubt, the
 orthogonal route takes over.
+
+Since residuals correct the solution, many features of dense data are at first multiplied with four
+digits (:func:`separatrix.data.products.add_products`, coarse): each correction then adds some three
+digits more. The matrix that is so factorised differs from the true one by a share ``ρ`` in any direction,
+and the gap that it tells by a factor of at most ``1/(1 − ρ)``. Where corrections shrink too slowly, the
+products are made again in double precision.
 """
 
 from __future__ import annotations
@@ -46,6 +52,16 @@ _WELL_SINGLE = 1e-4
 _EASY = 1e-6
 #: Entries of a small matrix.
 _FEW = 1 << 18
+#: Least eigenvalue, about, of a matrix with a unit diagonal and four digits (ρ is then 0.3 at most), and the
+#: factor that makes up for its errors in a gap.
+_WELL_COARSE, _UNSURE = 1e-6, 1.5
+#: Features from which four digits save more in products than corrections cost, and how many more per target
+#: (in double precision, which needs more corrections, twice as many).
+_MANY_COARSE, _MORE_COARSE = 192, 12
+#: Values of the data from which it matters.
+_LARGE = 1 << 22
+#: Largest first correction of such a solution, as a share of it.
+_FIRST = 0.1
 #: Features from which single precision saves more in sums than residuals cost, and how many more per target.
 _MANY, _MORE = 48, 12
 #: Rows for each feature among which a few tell what all are like.
@@ -82,6 +98,8 @@ class _Cholesky:
             self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
             #: Reciprocal condition number, estimated.
             self.condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0]) if info == 0 else 0.0
+            #: What the eigenvalues of the scaled matrix are not below, about.
+            self.least = self.condition * norm
         self.sound = self.condition >= well
 
     def solve(self, B: Array) -> Array:
@@ -102,6 +120,8 @@ class _Direct(Orthogonal):
     def __init__(self, problem: Regression) -> None:
         super().__init__(problem)
         self.fell_back = False
+        #: Whether sums of a few digits may be tried, and whether the factors belong to such.
+        self.hasty, self.coarse = True, False
 
     @abstractmethod
     def _start(self) -> bool:
@@ -111,26 +131,40 @@ class _Direct(Orthogonal):
         """Return the largest weight, in units in which features compare."""
         return float(np.abs(W * self.scale[:, None]).max(initial=0.0))
 
-    def steps(self, control: Control) -> Iterator[Step]:
-        """Solve, then correct until corrections are negligible."""
+    def _set_out(self) -> None:
+        """Solve for the first time, by this route or by the orthogonal one."""
         if self._start():
             self.description, self.route = self.own, self.own_route
         else:
             self.fell_back = True
             self.solve()
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Solve, then correct until corrections are negligible."""
+        self._set_out()
         negligible = 1e-6 if self.problem.view.dtype == np.float32 else 1e-10
-        last = np.inf
-        for round_ in range(_ROUNDS):
+        last, rounds = np.inf, 0
+        while True:
             delta, self.gap = self._correct()
+            self.gap *= _UNSURE if self.coarse else 1.0
             share = self._size(delta) / max(self._size(self.W), np.finfo(np.float64).tiny)
-            done = share <= negligible or share > 0.5 * last or round_ == _ROUNDS - 1
-            yield Step(
-                {"objective": self.objective, "relative_gap": self.relative(self.gap)},
-                0.0 if done else np.inf,
-                "converged" if done else None,
-            )
+            rounds += 1
+            record = {"objective": self.objective, "relative_gap": self.relative(self.gap)}
+            if self.coarse and share > negligible and not share <= _slowest(share, last, negligible):
+                yield Step(record, np.inf)
+                self.hasty, self.coarse = False, False
+                self._set_out()
+                last, rounds = np.inf, 0
+                continue
+            done = share <= negligible or share > 0.5 * last or rounds == _ROUNDS
+            yield Step(record, 0.0 if done else np.inf, "converged" if done else None)
             last = share
             self.W = self.W + delta
+
+
+def _slowest(share: float, last: float, negligible: float) -> float:
+    """Return how large a correction may be if two more of its kind are to be the last ones."""
+    return _FIRST if last == np.inf else negligible * (last / share) ** 2
 
 
 class Primal(_Direct):
@@ -141,20 +175,26 @@ class Primal(_Direct):
     notices = True
 
     def _start(self) -> bool:
-        # In single precision the sums are quicker by half; residuals in double precision make up for it.
-        # They need another pass, which costs more than it saves where the features are few.
+        # With fewer digits the sums are quicker; residuals in double precision make up for it. They need
+        # other passes, which cost more than they save where the features are few.
         p = self.problem
         n, d = p.view.shape
+        enough = (_MANY_COARSE + _MORE_COARSE * p.columns) * (1 if p.view.dtype == np.float32 else 2)
+        coarse = d >= enough and n * d >= _LARGE and not p.view.sparse
+        if coarse and self.hasty:
+            return self._attempt(coarse=True) or self._attempt()
         single = d >= _MANY + _MORE * p.columns and p.view.dtype == np.float32 and not p.view.sparse
         if single and n >= _TALL * d:  # a glance at a few rows saves sums that would have to be formed again
             single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights).condition >= _WELL_SINGLE
-        return (single and self._attempt(single=True)) or self._attempt(single=False)
+        return (single and self._attempt(single=True)) or self._attempt()
 
-    def _attempt(self, single: bool) -> bool:
+    def _attempt(self, *, single: bool = False, coarse: bool = False) -> bool:
         """Sum, factorise and solve; return whether the factors can be trusted."""
         p = self.problem
-        weight, means, self.mean, scatter = statistics(p, single)
+        weight, means, self.mean, scatter = statistics(p, single=single, coarse=coarse)
         variance = np.einsum("ii->i", scatter).copy()
+        if coarse and np.any((variance <= 0) & means.any(axis=0)):  # too small for single precision
+            return False
         length = np.sqrt(p.total) * np.abs(weight @ means / p.total if not p.fit_intercept else self.mean)
         self.scale, self.constant = column_scale(variance, length, p)
         self.shift = p.fit_intercept and bool(np.any(length > _FAR * self.scale))
@@ -167,11 +207,13 @@ class Primal(_Direct):
             M = scatter.copy()
             np.einsum("ii->i", M)[:] += alpha
             factor = _Cholesky(M, self.constant if alpha == 0 else None, _WELL_SINGLE if single else _WELL)
-            if not factor.sound:
-                return not single and not p.alpha.any() and self._without_null_space(scatter, R, length)
+            if not factor.sound or (coarse and factor.least < _WELL_COARSE):
+                exact = not (single or coarse or p.alpha.any())
+                return exact and self._without_null_space(scatter, R, length)
             self._cholesky[float(alpha)] = factor
         condition = min(factor.condition for factor in self._cholesky.values())
-        self._begin(scatter, R, accurate=not single and condition >= _EASY)
+        self.coarse = coarse
+        self._begin(scatter, R, accurate=not (single or coarse) and condition >= _EASY)
         return True
 
     def _begin(self, scatter: Array, R: Array, *, accurate: bool) -> None:

@@ -43,8 +43,8 @@ from separatrix.solvers._products import padding
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
-#: Rows of weights that are transposed at a time: they stay in the caches.
-_TRANSPOSED = 1024
+#: Rows of weights that are treated at a time: they stay in the caches.
+_WEIGHT_ROWS = 1024
 #: Bytes of dense rows that are treated at a time.
 PIECE_BYTES = 1 << 20
 
@@ -223,12 +223,19 @@ def judge(
     with single_threaded(problem.view.shape[0] * W.size):
         start = partial(np.zeros, (d + 3, W.shape[1]))
         sums = problem.view.fold(start, take, 8 * (d + 3) * W.shape[1])[:, :q]
-    g = problem.alpha * given
-    np.subtract(sums[:d], g, out=g)
+    g = sums[:d]
     slack = sums[d] if problem.fit_intercept else np.zeros(q)
-    if problem.view.sparse and problem.fit_intercept:
-        g -= np.outer(mean, slack)
+    centred = problem.view.sparse and problem.fit_intercept
+    for rows in few_rows(g):
+        g[rows] -= problem.alpha * given[rows]
+        if centred:
+            g[rows] -= np.outer(mean[rows], slack)
     return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
+
+
+def few_rows(matrix: Array) -> list[slice]:
+    """Return slices of rows so few that what is made of them stays in the caches: fresh memory costs more."""
+    return [slice(begin, begin + _WEIGHT_ROWS) for begin in range(0, len(matrix), _WEIGHT_ROWS)]
 
 
 def _padded(array: Array, columns: int) -> Array:
@@ -244,20 +251,23 @@ def _wrong(scores: Array, numbers: Array, targets: Array) -> Array:
 
 
 def settle(problem: Regression, W: Array, mean: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return the weights and constant terms to give out, rounded to ``dtype``.
+    """Return the weights, rounded to ``dtype`` but as float64, and the constant terms to give out.
 
     Where all targets have the same sum, so have all exact scores: the weights of a feature sum to 0
     and the constant terms to that sum. Rounding errors of a solution of large norm would show there
     first, so they are taken out.
     """
-    if problem.balanced:
-        W = W - W.mean(axis=1, keepdims=True)
-        W[:, -1] -= W.sum(axis=1)
-    W = W.astype(dtype)
-    b = problem.target_mean - mean @ W.astype(np.float64, copy=False)
+    rounded = np.empty(W.shape)
+    for rows in few_rows(W):
+        part = W[rows]
+        if problem.balanced:
+            part = part - part.mean(axis=1, keepdims=True)
+            part[:, -1] -= part.sum(axis=1)
+        rounded[rows] = part.astype(dtype, copy=False)
+    b = problem.target_mean - mean @ rounded
     if problem.balanced:
         b += (problem.targets[0].sum() - b.sum()) / problem.columns
-    return W, b.astype(dtype)
+    return rounded, b.astype(dtype)
 
 
 class LeastSquaresSolver(ABC):
@@ -299,11 +309,11 @@ class LeastSquaresSolver(ABC):
             yield step
 
     def _round(self) -> None:
-        W, b = settle(self.problem, self.W, self.mean, self.problem.view.dtype)
-        self.W = W.astype(np.float64, copy=False)
-        self.coef, self.intercept = np.empty(W.shape[::-1], dtype=W.dtype), b
-        for begin in range(0, len(W), _TRANSPOSED):
-            self.coef[:, begin : begin + _TRANSPOSED] = W[begin : begin + _TRANSPOSED].T
+        dtype = self.problem.view.dtype
+        self.W, self.intercept = settle(self.problem, self.W, self.mean, dtype)
+        self.coef = np.empty(self.W.shape[::-1], dtype=dtype)
+        for rows in few_rows(self.W):
+            self.coef[:, rows] = self.W[rows].T
 
     def _judge(self) -> Judged:
         """Round the current weights and evaluate what is then returned."""
@@ -317,7 +327,8 @@ class LeastSquaresSolver(ABC):
         """Objective of the returned parameters."""
         assert self.judged is not None
         kept = self.problem.alpha > 0  # without a penalty, weights may be too large to be squared
-        squares = np.square(self.W[:, kept]).sum(axis=0)
+        W = self.W if kept.all() else self.W[:, kept]
+        squares = np.einsum("ij,ij->j", W, W)
         return float(self.judged.loss.sum() + self.problem.alpha[kept] @ squares)
 
     def _slack_gap(self, judged: Judged) -> float:
@@ -361,7 +372,8 @@ class LeastSquaresSolver(ABC):
         g = judged.gradient
         if self.problem.positive:
             g = np.where(self.W > 0, g, np.maximum(g, 0.0))
-        return float(max(np.abs(g).max(initial=0.0), np.abs(judged.slack).max(initial=0.0)))
+        largest = max(g.max(initial=0.0), -g.min(initial=0.0))
+        return float(max(largest, np.abs(judged.slack).max(initial=0.0)))
 
     def _explain(self, status: str, gap: float | None) -> str:
         proven = "" if gap is None else f", at most {self.relative(gap):.1e} (relative) above the optimum"

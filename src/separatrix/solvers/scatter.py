@@ -5,7 +5,8 @@ r"""Class means and total scatter of the samples, as quick as matrix products go
 Least squares corrects its solution with residuals of the data, so the sums may lose a few digits:
 samples are shifted by one approximate mean only where their means are large, ``S`` is one symmetric
 product over all classes, and float32 data may be multiplied in float32 (in stretches of a few
-hundred rows, which are added in double precision). Sparse data are multiplied as they are.
+hundred rows, which are added in double precision), or any dense data with four digits. Sparse data
+are multiplied as they are.
 Where sparse data have means that dwarf their spread, :mod:`separatrix.solvers.moments` does it.
 """
 
@@ -39,7 +40,9 @@ def _shift(problem: Regression) -> Array | None:
     return mean if np.any(large) else None
 
 
-def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, Array]:
+def statistics(
+    problem: Regression, *, single: bool = False, coarse: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """Return class weights, class means less the total mean, the total mean, and the scatter.
 
     Without an intercept nothing is centred, and the total mean is 0. Where there are far more classes
@@ -52,6 +55,8 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
         Samples, classes and weights.
     single : bool
         Whether products may be made in single precision.
+    coarse : bool
+        Whether about four digits of the scatter will do.
     """
     p = problem
     n, d = p.view.shape
@@ -63,11 +68,12 @@ def statistics(problem: Regression, single: bool) -> tuple[Array, Array, Array, 
         return _sparse_statistics(p, classes, weight)
     shift = _shift(p)
     # Rounded as the samples are from which it is subtracted.
-    origin = np.zeros(d) if shift is None else shift.astype(np.float32 if single else np.float64)
+    rounded = np.float32 if single or (coarse and p.view.dtype == np.float32) else np.float64
+    origin = np.zeros(d) if shift is None else shift.astype(rounded)
     origin = origin.astype(np.float64, copy=False)
 
     far = None if shift is None else origin
-    S, sums = p.view.class_products(classes, K, p.weights, far, single=single)
+    S, sums = p.view.class_products(classes, K, p.weights, far, single=single, coarse=coarse)
     means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:

@@ -26,7 +26,7 @@ from separatrix.data.view import Array
 from separatrix.solvers._directions import Directions
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import padding, sparse_scores, sparse_transposed
-from separatrix.solvers.regression import Judged, LeastSquaresSolver, Regression, judge
+from separatrix.solvers.regression import Judged, LeastSquaresSolver, Regression, few_rows, judge
 from separatrix.solvers.sample_factor import SampleFactor
 
 #: Gap, as a share of the objective without weights, that counts as exact.
@@ -119,7 +119,9 @@ class SparseDual(LeastSquaresSolver):
             if self.problem.fit_intercept:
                 self.V -= np.outer(self.root, (self.root @ self.V) / self.problem.total)
             self.W = sparse_transposed(self.problem.view, self._padded(self.V))[:, : self.V.shape[1]]
-            self.W -= np.outer(self.mean, self.root @ self.V)
+            total = self.root @ self.V
+            for rows in few_rows(self.W):
+                self.W[rows] -= np.outer(self.mean[rows], total)
         self._exact = self.W
         super()._round()
 
@@ -131,7 +133,7 @@ class SparseDual(LeastSquaresSolver):
         self.judged = judge(self.problem, self.W, b, self.mean, shift=False, residuals=E)
         E *= self.root[:, None]
         E -= self.alpha * self.V
-        moved = float(np.square(self.W - self._exact).sum())
+        moved = sum(float(np.square(self.W[rows] - self._exact[rows]).sum()) for rows in few_rows(self.W))
         self.gap = float(np.square(E).sum()) + self.alpha * moved
         return self.judged
 
