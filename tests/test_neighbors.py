@@ -610,7 +610,7 @@ def test_what_is_fitted_stands_for_its_samples_and_its_metric(make, given):
         for ours, theirs in zip(copy.kneighbors(X), expected.kneighbors(X), strict=True):
             assert_array_equal(ours, theirs)
         assert_array_equal(copy.predict(X), expected.predict(X))
-    assert model.n_features_in_ == 4
+    assert (model.n_features_in_, model.effective_metric_) == (4, "manhattan")
 
 
 @pytest.mark.parametrize("make", [KNeighborsClassifier, KNeighborsRegressor])

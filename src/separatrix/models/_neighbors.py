@@ -19,7 +19,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.models._base import CheckedOnce
 from separatrix.models._validation import check_samples
-from separatrix.solvers._metrics import METRICS, resolve_metric
+from separatrix.solvers._metrics import METRICS, named_metric, resolve_metric
 from separatrix.solvers.neighbors import Search, graph_neighbors
 from separatrix.solvers.votes import Weighting, neighbor_weights
 
@@ -337,7 +337,7 @@ def given_samples(X: Any) -> tuple[Any, tuple[Any, dict[str, Any]] | None]:
         return X._fit_X, (X.effective_metric_, dict(X.effective_metric_params_))
     if theirs is not None and isinstance(X, theirs.KDTree | theirs.BallTree):
         metric = next(part for part in X.__getstate__() if hasattr(part, "rdist_to_dist"))
-        return np.asarray(X.data), (metric, {})
+        return np.asarray(X.data), (named_metric(metric), {})
     return X, None
 
 

@@ -123,13 +123,17 @@ def _kernel_metric(kernel: Kernel) -> Metric:
     return Metric("blocks", blocks, serial=isinstance(kernel, CallableKernel))
 
 
+def named_metric(metric: Any) -> Any:
+    """Return the name of a ``sklearn.metrics.DistanceMetric`` where it says all of it, else the object."""
+    name = type(metric).__name__.partition("Distance")[0].lower()
+    return name if name in ("euclidean", "manhattan", "chebyshev") else metric
+
+
 def _object_metric(metric: Any) -> Metric:
     """Return the metric of a ``sklearn.metrics.DistanceMetric``."""
-    kind = type(metric).__name__
-    name = kind.partition("Distance")[0].lower()
-    if name in ("euclidean", "manhattan", "chebyshev"):
+    if isinstance(name := named_metric(metric), str):
         return resolve_metric(name, {})
-    dtype = np.float32 if kind.endswith("32") else np.float64
+    dtype = np.float32 if type(metric).__name__.endswith("32") else np.float64
 
     def blocks(A: Any, B: Any) -> Array:
         A, B = (np.ascontiguousarray(_dense(block), dtype=dtype) for block in (A, B))
