@@ -27,6 +27,7 @@ def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
             partial(_svmlight, f"LIBSVM text {words:,} × 50,000", words, repeats),
         ),
         (f"CSV {rows:,} × 20", partial(_csv, f"CSV {rows:,} × 20", rows, repeats)),
+        (f"CSV {rows:,} × 14, 8 of text", partial(_texts, f"CSV {rows:,} × 14, 8 of text", rows, repeats)),
     ]
     if not plan.small:
         found.append(
@@ -119,6 +120,54 @@ def _csv(case: str, rows: int, repeats: int) -> list[Row]:
             "read",
             seconds["ours"],
             "pyarrow read_csv and column_stack",
+            seconds["peer"],
+            size=f"{megabytes:.0f} MB",
+        )
+    ]
+
+
+def _write_texts(path: Path, rows: int) -> None:
+    """6 columns of numbers, 8 of texts with 2 to 42 different values each, and two classes."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 10 ** (1 + j), rows).astype(str) for j in range(6)]
+    for j, count in enumerate((9, 16, 7, 15, 6, 5, 2, 42)):
+        words = np.array([f"kind {j} {'of a longer name ' * (k % 3)}{k}" for k in range(count)])
+        columns.append(words[rng.integers(0, count, rows)])
+    columns.append(np.array(["no", "yes"])[rng.integers(0, 2, rows)])
+    with path.open("w") as file:
+        file.write(",".join([*(f"x{j}" for j in range(14)), "kind"]) + "\n")
+        file.writelines(
+            ",".join(row) + "\n" for row in zip(*(column.tolist() for column in columns), strict=True)
+        )
+
+
+def _texts(case: str, rows: int, repeats: int) -> list[Row]:
+    import pyarrow as pa
+    import pyarrow.csv as arrow
+
+    import separatrix as sx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.csv"
+        _write_texts(path, rows)
+        ours, known = sx.read(path, "kind"), arrow.read_csv(path)
+        wide = pa.schema([(f"x{j}", pa.float64() if j < 6 else pa.string()) for j in range(14)])
+        if (
+            ours.X.cast(wide) != known.drop(["kind"]).cast(wide)
+            or ours.y.tolist() != known["kind"].to_pylist()
+        ):
+            raise ValueError("the two readers differ")
+        seconds = _turns(
+            {"ours": lambda: sx.read(path, "kind"), "peer": lambda: arrow.read_csv(path)}, repeats
+        )
+        megabytes = path.stat().st_size / 1e6
+    return [
+        timed(
+            case,
+            "read",
+            "read",
+            seconds["ours"],
+            "pyarrow read_csv",
             seconds["peer"],
             size=f"{megabytes:.0f} MB",
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from separatrix import _hot
 from separatrix.data.files import DataFileError, Plan, _csv, _delimited, read
-from separatrix.data.files._columns import MISSING_MARKS, NUMBER
+from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Labels
 
 NAMES = ["a", "skipped", "kind", "b"]
 PLAN = Plan(("b", "a"), frozenset(), "kind")
@@ -31,6 +31,8 @@ def parse_slowly(text, delimiter=",", quote='"'):
         a, skipped, kind, b = values
         numbers = []
         for value in (b.strip(" \t"), a.strip(" \t")):
+            if len(value) > 1 and value[0] == value[-1] == quote and NUMBER.fullmatch(value[1:-1]):
+                value = value[1:-1]
             if value in MISSING_MARKS:
                 numbers.append(np.nan)
             elif NUMBER.fullmatch(value) and np.isfinite(float(value)):
@@ -38,22 +40,24 @@ def parse_slowly(text, delimiter=",", quote='"'):
             else:
                 return None
         for word in (skipped, kind):
-            if word[:1] == quote and (len(word) < 2 or word.find(quote, 1) != len(word) - 1):
+            if word[:1] == quote and not re.fullmatch(f"{quote}([^{quote}]|{quote}{quote})*{quote}", word):
                 return None
-        label = kind[1:-1] if kind[:1] == quote else kind
-        if not label.strip(" \t") or kind in MISSING_MARKS:
-            return None
-        rows.append((numbers, label))
+        label = kind[1:-1].replace(2 * quote, quote) if kind[:1] == quote else kind
+        rows.append((numbers, None if kind in MISSING_MARKS else label))
     return rows
 
 
-def parse_quickly(text, delimiter=","):
-    layout = _delimited.Layout.of(NAMES, PLAN, delimiter, '"')
-    found = _delimited.parse_rows(text.encode(), layout)
+def parse_quickly(text, texts=()):
+    """The same from the core; with columns of text (as texts) from the record batches that it makes."""
+    plan = Plan(PLAN.names, frozenset(texts), PLAN.target)
+    found = _delimited.parse_rows(text.encode(), _delimited.Layout.of(NAMES, plan, ",", '"'))
     if found is None:
         return None
-    labels = [found.y.texts[code] for code in found.y.codes]
-    return list(zip(found.values.tolist(), labels, strict=True))
+    if texts:
+        return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+    (part,) = found or [_delimited.Numbers(np.empty((0, 2)), Labels(np.empty(0, dtype=np.int32), []))]
+    labels = [None if code < 0 else part.y.texts[code] for code in part.y.codes]
+    return list(zip(part.values.tolist(), labels, strict=True))
 
 
 def quotes_within_lines(text, quote='"', delimiter=","):
@@ -108,8 +112,40 @@ def test_like_a_slow_reader(lines, line_end, closed):
         assert [label for _, label in found] == [label for _, label in expected]
 
 
-@given(LINES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["drop", "keep", "refuse"]))
-def test_like_arrow(tmp_path_factory, lines, line_end, missing):
+@given(st.lists(st.tuples(st.sampled_from(NUMBERS), *[st.sampled_from([*WORDS, *ODD])] * 3), max_size=6))
+def test_texts_as_codes(lines):
+    """A column of texts beside one of numbers: value by value as the slow reader has them."""
+    text = "\n".join(",".join(line) for line in lines)
+    with mock.patch.object(_delimited, "_TASK_BYTES", 16):
+        found = parse_quickly(text, texts={"b"})
+    numbers = parse_slowly("\n".join(f"{a},{skipped},{kind},0" for a, skipped, kind, _ in lines))
+    texts = parse_slowly("\n".join(f"0,x,{b},0" for *_, b in lines))
+    assert (found is None) == (numbers is None or texts is None)
+    if found is not None:
+        expected = [(b, n[1], y) for (n, y), (_, b) in zip(numbers, texts, strict=True)]
+        np.testing.assert_array_equal([a for _, a, _ in found], [a for _, a, _ in expected])
+        assert [(b, y) for b, _, y in found] == [(b, y) for b, _, y in expected]
+
+
+def test_many_texts_of_all_lengths():
+    """Codes count different texts: none is lost or taken for another, whatever table they are kept in."""
+    values = [f"{'x' * (k % 40)}{k // 3}" for k in range(3000)] + ["", "N", "x" * 300, "NAN", "é" * 9]
+    for line in ("\n", "\r\n"):
+        for mark in ("", '"'):
+            text = line.join(f"1,s,{mark}{value}{mark},{value}" for value in values)
+            rows = parse_quickly(text, texts={"b"})
+            missing = [None if value in MISSING_MARKS else value for value in values]
+            assert [b for b, _, _ in rows] == missing
+            assert [y for _, _, y in rows] == (values if mark else missing)
+
+
+@given(
+    LINES,
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["drop", "keep", "refuse"]),
+    st.sampled_from([(), ("b",), ("a", "b")]),
+)
+def test_like_arrow(tmp_path_factory, lines, line_end, missing, texts):
     """Whatever a file holds, it makes no difference whether the quick reader is there."""
     path = tmp_path_factory.mktemp("arrow") / "data.csv"
     # For Arrow the first is a whole number, but not one of `NUMBER`, and blanks make a text of their own.
@@ -118,11 +154,12 @@ def test_like_arrow(tmp_path_factory, lines, line_end, missing):
 
     def outcome():
         try:
-            X, names, y = read(path, "kind", ignore=["skipped"], missing=missing)
+            X, names, y = read(path, "kind", ignore=["skipped"], missing=missing, categorical=texts)
         except DataFileError as error:
             return str(error)
         values = X.tolist() if isinstance(X, np.ndarray) else X.to_pylist()
-        return [names, repr(values), y.tolist(), y.dtype.kind]
+        types = None if isinstance(X, np.ndarray) else [str(kind) for kind in X.schema.types]
+        return [names, types, repr(values), y.tolist(), y.dtype.kind]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hints at quoted line ends
@@ -131,22 +168,29 @@ def test_like_arrow(tmp_path_factory, lines, line_end, missing):
             assert quick == outcome()
 
 
-@given(st.binary(max_size=200), st.sampled_from(b",;\t x"), st.sampled_from([0, *b"\"'1"]))
-def test_any_bytes(data, delimiter, quote):
+@given(
+    st.binary(max_size=200), st.sampled_from(b",;\t x"), st.sampled_from([0, *b"\"'1"]), st.sampled_from("CF")
+)
+def test_any_bytes(data, delimiter, quote, order):
     raw = np.frombuffer(data, dtype=np.int8)
     lines = _hot.count_lines(raw)
     # A row more than needed on either side: nothing may be written there.
-    values, codes = np.full((lines + 2, 2), 77.0), np.full(lines + 2, 77, dtype=np.int32)
-    slots, texts = np.array([1, -1, -2, 0], dtype=np.int32), np.zeros(4, dtype=np.uint8)
-    rows, _, labels = _hot.parse_delimited(
+    values = np.full((lines + 2, 2), 77.0, order=order)
+    codes = np.full((lines + 2, 2), 77, dtype=np.int32, order=order)
+    slots, texts = np.array([1, -3, -1, -2, 0], dtype=np.int32), np.zeros(5, dtype=np.uint8)
+    rows, _, different = _hot.parse_delimited(
         raw, (delimiter, quote), list(MISSING_MARKS), slots, values[1:-1], codes[1:-1], texts
     )
     assert rows <= lines
     assert np.all(values[[0, -1]] == 77)
     assert np.all(codes[[0, -1]] == 77)
     assert set(texts) <= {0, 1}
-    assert all(0 <= a <= b <= len(data) for a, b in labels)
-    assert np.all((codes[1 : rows + 1] >= 0) & (codes[1 : rows + 1] < max(len(labels), 1)))
+    for (ends, content), column in zip(different, codes[1 : rows + 1].T, strict=True):
+        places = np.frombuffer(ends, dtype=np.int32)
+        assert places[0] == 0
+        assert places[-1] == len(content) <= len(data)
+        assert np.all(np.diff(places) >= 0)
+        assert np.all((column >= -1) & (column < len(places) - 1))
 
 
 @pytest.mark.parametrize("part", [64, 1000, 1 << 20])
@@ -174,6 +218,21 @@ def test_one_odd_part_is_left_to_arrow(tmp_path, monkeypatch):
     found = read(path, "y")
     assert found.X.ravel().tolist() == list(range(100))
     assert found.y.tolist() == [n % 3 for n in range(100)]
+
+
+@pytest.mark.parametrize("size", [40, 64, 200])
+def test_quoted_line_ends_in_any_part(tmp_path, monkeypatch, size):
+    """From a part with a hidden line end on, Arrow reads the rest as one text, however it was cut before."""
+    monkeypatch.setattr(_csv, "_PART_BYTES", size)
+    texts = [f"text {n}" if n % 7 else f"line {n}\nand, more" for n in range(60)]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["a,t,y", *(f'{n},"{text}",{n % 2}' for n, text in enumerate(texts))]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the hint at quoted line ends
+        X, _, y = read(path, "y", categorical=["t"])
+    assert X["t"].to_pylist() == texts
+    assert X["a"].to_pylist() == list(range(60))
+    assert y.tolist() == [n % 2 for n in range(60)]
 
 
 def test_plain_files_do_not_load_arrow(tmp_path):

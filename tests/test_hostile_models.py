@@ -42,6 +42,31 @@ def sound(tmp_path_factory):
     return X, found
 
 
+def test_lists_of_nothing_are_refused_before_they_cost_memory(tmp_path, monkeypatch, sound):
+    description, tensors = copy.deepcopy(sound[1][0])
+    description["model"]["fitted"]["history_"] = [[] for _ in range(200_000)]
+    path = tmp_path / "model.sx"
+    with pytest.raises(ModelFileError, match="more than 10,000 lists"):
+        _container.write_container(str(path), tensors, description)
+    with monkeypatch.context() as free:
+        free.setattr(_container, "_check_size", lambda name, text: None)
+        _container.write_container(str(path), tensors, description)
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="more than 10,000 lists"):
+        sx.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * path.stat().st_size  # the lists themselves would take 16 times as much and more
+
+
+def test_names_may_hold_brackets(tmp_path):
+    names = [f'pixel[{k}] {{"a"}}' for k in range(12_000)]
+    model = sx.Perceptron(max_iter=1, tol=None).fit(np.eye(12_000)[:2], [0, 1])
+    model.feature_names_in_ = np.array(names, dtype=object)
+    sx.save(model, tmp_path / "model.sx")
+    assert sx.load(tmp_path / "model.sx").feature_names_in_.tolist() == names
+
+
 @pytest.mark.parametrize(
     ("value", "arrays", "message"),
     [

@@ -675,9 +675,10 @@ def count_lines(text: NDArray[Any], /) -> int: ...
 def quotes_within_lines(text: NDArray[Any], quote: int, delimiter: int, /) -> bool: ...
 
 # Text as int8, separator and quotation mark (0: none), spellings of missing values, of each column its place
-# in a row of `values`, −1 if it is skipped, −2 if it is the label; then what is written: rows of numbers,
-# codes of labels, and of each column whether a value is no number. Returns the number of rows, whether the
-# text was plain, and where in the text each label begins and ends.
+# among the columns of `values`, −1 if it is skipped, −2 − k if it is column k of `codes`; then what is
+# written: numbers, codes of texts (rows or columns may follow each other), and of each column whether a value
+# is no number. Returns the number of rows, whether the text was plain, and of each column of texts the
+# different ones: where they begin and end, as int32, and their bytes.
 def parse_delimited(
     text: NDArray[Any],
     marks: tuple[int, int],
@@ -687,7 +688,7 @@ def parse_delimited(
     codes: NDArray[Any],
     texts: NDArray[Any],
     /,
-) -> tuple[int, bool, list[tuple[int, int]]]: ...
+) -> tuple[int, bool, list[tuple[bytes, bytes]]]: ...
 
 # Text as int8, one block of whole lines: upper bounds of rows and values.
 def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...

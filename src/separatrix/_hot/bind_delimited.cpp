@@ -18,6 +18,13 @@ namespace {
 
 template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Columns = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+DelimitedColumns<T> columns(const Columns<T>& array) {
+    return {array.data(), array.stride(0), array.stride(1)};
+}
 
 }  // namespace
 
@@ -31,21 +38,31 @@ void separatrix::bind_delimited(nb::module_& m) {
         return quotes_within_lines(text.data(), static_cast<std::int64_t>(text.shape(0)), static_cast<char>(quote),
                                    static_cast<char>(delimiter));
     });
-    // Returns the number of rows, whether the text was plain, and where its labels are.
+    // Returns the number of rows, whether the text was plain, and of each column of texts the different ones: where
+    // they begin and end (int32), and all of them, both as bytes.
     m.def("parse_delimited", [](const Vector<const char>& text, const std::pair<int, int>& marks,
                                 const std::vector<std::string>& missing, const Vector<const std::int32_t>& slots,
-                                const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values,
-                                const Vector<std::int32_t>& codes, const Vector<std::uint8_t>& texts) {
-        const nb::gil_scoped_release release;
-        const DelimitedLayout layout{static_cast<char>(marks.first),
-                                     static_cast<char>(marks.second),
-                                     slots.data(),
-                                     static_cast<std::int64_t>(slots.shape(0)),
-                                     static_cast<std::int64_t>(values.shape(1)),
-                                     missing};
-        const DelimitedRows out{values.data(), codes.data(), texts.data()};
-        auto done =
-            DelimitedReader(text.data(), static_cast<std::int64_t>(text.shape(0)), layout, out).read();
-        return std::tuple(done.rows, done.plain, std::move(done.labels));
+                                const Columns<double>& values, const Columns<std::int32_t>& codes,
+                                const Vector<std::uint8_t>& texts) {
+        DelimitedOutcome done;
+        {
+            const nb::gil_scoped_release release;
+            const DelimitedLayout layout{static_cast<char>(marks.first),
+                                         static_cast<char>(marks.second),
+                                         slots.data(),
+                                         static_cast<std::int64_t>(slots.shape(0)),
+                                         static_cast<std::int64_t>(codes.shape(1)),
+                                         missing};
+            const DelimitedRows out{columns(values), columns(codes), texts.data()};
+            done = DelimitedReader(text.data(), static_cast<std::int64_t>(text.shape(0)), layout, out).read();
+        }
+        std::vector<std::pair<nb::bytes, nb::bytes>> different;
+        for (const TextCodes& column : done.texts) {
+            const auto offsets = column.offsets();
+            const auto bytes = column.bytes();
+            different.emplace_back(nb::bytes(offsets.data(), offsets.size() * sizeof offsets[0]),
+                                   nb::bytes(bytes.data(), bytes.size()));
+        }
+        return std::tuple(done.rows, done.plain, std::move(different));
     });
 }

@@ -1,44 +1,52 @@
-// Delimited text (CSV) whose values are numbers, but for one column of labels: rows of a matrix, and codes.
+// Delimited text (CSV): numbers as a matrix, texts as codes, each column of them with the different texts that it has.
 //
 // This is the quick reader of plain files. It stops at what needs a closer look (a row of another length, a
-// quotation mark within a value, a label that is missing), and marks columns that hold something else than numbers;
-// the caller then gives the same text to a reader that knows all forms.
+// quotation mark that does not end its value, an infinite number), and marks columns of numbers that hold something
+// else; the caller then gives the same text to a reader that knows all forms.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "decimal.hpp"
+#include "text_codes.hpp"
 
 namespace separatrix {
 
 struct DelimitedLayout {
-    static constexpr std::int32_t skipped = -1, label = -2;
+    static constexpr std::int32_t skipped = -1, text = -2;
     char delimiter, quote;              // quote 0: there is none
-    const std::int32_t* slots;          // of each column of the text: its place in a row of the matrix, or the above
-    std::int64_t columns, width;        // of the text, of the matrix
+    const std::int32_t* slots;          // of each column: its place among the numbers; skipped; text, text - 1, …
+    std::int64_t columns, texts;        // of the file; those that hold text
     std::vector<std::string> missing;   // spellings of "no value here"
 };
 
+// Rows and columns, either of them one after the other in memory.
+template <class T>
+struct DelimitedColumns {
+    T* first;
+    std::int64_t row_step, column_step;
+    T& at(std::int64_t row, std::int64_t column) const { return first[row * row_step + column * column_step]; }
+};
+
 struct DelimitedRows {
-    double* values;       // rows × width, NaN where a value is missing
-    std::int32_t* codes;  // of each row: the number of its label in `labels` of the outcome
-    std::uint8_t* texts;  // of each column: set to 1 if a value is no number
+    DelimitedColumns<double> values;      // NaN where a value is missing
+    DelimitedColumns<std::int32_t> codes;  // of each text: its number among those of its column; -1: it is missing
+    std::uint8_t* texts;                  // of each column of the file: set to 1 if a value should be a number
 };
 
 struct DelimitedOutcome {
     std::int64_t rows = 0;
     bool plain = true;  // false: the text needs a closer look
-    std::vector<std::pair<std::int64_t, std::int64_t>> labels;  // where in the text each begins and ends
+    std::vector<TextCodes> texts;
 };
 
 // Lines that end in \n, \r\n or \r: no more rows than these.
@@ -76,7 +84,11 @@ inline bool quotes_within_lines(const char* text, std::int64_t length, char quot
 class DelimitedReader {
 public:
     DelimitedReader(const char* text, std::int64_t length, const DelimitedLayout& layout, const DelimitedRows& out)
-        : text_(text), end_(text + length), layout_(layout), out_(out) {}
+        : text_(text), end_(text + length), layout_(layout), out_(out) {
+        done_.texts.resize(static_cast<std::size_t>(layout.texts));
+        for (const std::string& mark : layout.missing)
+            may_be_missing_[mark.empty() ? 0 : static_cast<unsigned char>(mark[0])] = true;
+    }
 
     DelimitedOutcome read() {
         const char* p = text_;
@@ -94,12 +106,12 @@ private:
         return p == end_ || *p == layout_.delimiter || *p == '\n' || *p == '\r';
     }
     bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != layout_.delimiter; }
+    bool is_quote(const char* p) const { return layout_.quote != 0 && p != end_ && *p == layout_.quote; }
 
     const char* row(const char* p) {
-        double* values = out_.values + done_.rows * layout_.width;
         for (std::int64_t column = 0;; ++p) {
             const std::int32_t slot = layout_.slots[column];
-            p = slot >= 0 ? number(p, values[slot], out_.texts[column]) : word(p, slot == DelimitedLayout::label);
+            p = slot >= 0 ? number(p, out_.values.at(done_.rows, slot), out_.texts[column]) : word(p, slot);
             ++column;
             if (!done_.plain) return p;
             const bool last = p == end_ || *p != layout_.delimiter;
@@ -112,15 +124,23 @@ private:
 
     const char* number(const char* p, double& value, std::uint8_t& text) {
         const char* begin = p;
+        TextHash ignored;
+        const bool quoted = is_quote(p);
+        if (quoted) ++p;
         while (p != end_ && is_blank(*p)) ++p;
         p = decimal::parse_number(p, end_, value);
+        if (quoted) {
+            if (p && is_quote(p) && ends_value(p + 1) && std::isfinite(value)) return p + 1;
+            text = 1;
+            return value_end(begin, ignored);
+        }
         if (p && p != end_ && *p == layout_.delimiter && std::isfinite(value)) return p;
         if (p) {
             while (p != end_ && is_blank(*p)) ++p;
             if (ends_value(p) && std::isfinite(value)) return p;
         }
         const bool is_number = p && ends_value(p);  // an infinite one, or nan
-        for (p = begin; !ends_value(p);) ++p;
+        p = value_end(begin, ignored);
         value = std::numeric_limits<double>::quiet_NaN();
         if (is_missing(trimmed(begin, p))) return p;
         if (is_number)
@@ -130,36 +150,71 @@ private:
         return p;
     }
 
-    const char* word(const char* p, bool is_label) {
-        const char *begin = p, *last;
-        const bool quoted = layout_.quote != 0 && p != end_ && *p == layout_.quote;
-        if (quoted) {
-            const void* mark = std::memchr(++begin, layout_.quote, static_cast<std::size_t>(end_ - begin));
-            last = mark ? static_cast<const char*>(mark) : end_;
-            p = mark ? last + 1 : end_;
-            if (!mark || !ends_value(p)) done_.plain = false;
-        } else {
-            while (!ends_value(p)) ++p;
-            last = p;
+    const char* word(const char* p, std::int32_t slot) {
+        if (is_quote(p)) return quoted_word(p + 1, slot);
+        const char* const begin = p;
+        TextHash hash;
+        p = value_end(p, hash);
+        if (slot <= DelimitedLayout::text) {
+            const std::string_view text(begin, static_cast<std::size_t>(p - begin));
+            const std::int32_t column = DelimitedLayout::text - slot;
+            out_.codes.at(done_.rows, column) = is_missing(text) ? -1 : done_.texts[column].code(text, hash);
         }
-        if (!is_label || !done_.plain) return p;
-        const std::string_view label(begin, static_cast<std::size_t>(last - begin));
-        if (trimmed(begin, last).empty() || (!quoted && is_missing(label))) {
-            done_.plain = false;
-            return p;
-        }
-        out_.codes[done_.rows] = code(label);
         return p;
     }
 
-    // The number of a label. Most rows have one of a few, which are found without hashing.
-    std::int32_t code(std::string_view label) {
-        auto& [known, number] = recent_[(label.size() + static_cast<unsigned char>(label.back())) % recent_.size()];
-        if (label == known) return number;
-        const auto [found, fresh] = known_.try_emplace(label, static_cast<std::int32_t>(done_.labels.size()));
-        if (fresh) done_.labels.emplace_back(label.data() - text_, label.data() + label.size() - text_);
-        known = label, number = found->second;
-        return number;
+    // Up to the mark that is not doubled; it must end the value.
+    const char* quoted_word(const char* begin, std::int32_t slot) {
+        const char* p = begin;
+        bool doubled = false;
+        for (;; doubled = true, p += 2) {
+            p = static_cast<const char*>(std::memchr(p, layout_.quote, static_cast<std::size_t>(end_ - p)));
+            if (!p || !is_quote(p + 1)) break;
+        }
+        const auto holds = [&](char c) { return std::memchr(begin, c, static_cast<std::size_t>(p - begin)); };
+        if (!p || !ends_value(p + 1) || holds('\n') || holds('\r')) {  // lines may have been cut apart elsewhere
+            done_.plain = false;
+            return end_;
+        }
+        if (slot <= DelimitedLayout::text) {
+            const std::int32_t column = DelimitedLayout::text - slot;
+            std::string_view text(begin, static_cast<std::size_t>(p - begin));
+            if (doubled) text = with_single_marks(text);
+            out_.codes.at(done_.rows, column) = done_.texts[column].code(text, TextHash::of(text), doubled);
+        }
+        return p + 1;
+    }
+
+    std::string_view with_single_marks(std::string_view text) {
+        single_.clear();
+        for (std::size_t k = 0; k < text.size(); ++k) {
+            single_ += text[k];
+            k += text[k] == layout_.quote;
+        }
+        return single_;
+    }
+
+    // The first separator or line end from here on, eight bytes at a time where the first of them has the lowest bits.
+    const char* value_end(const char* p, TextHash& hash) const {
+        if constexpr (std::endian::native == std::endian::little) {
+            constexpr std::uint64_t ones = 0x0101010101010101ULL;
+            const std::uint64_t delimiters = ones * static_cast<unsigned char>(layout_.delimiter);
+            const auto zeros = [](std::uint64_t word) { return (word - ones) & ~word & 0x80 * ones; };
+            for (; end_ - p >= 8; p += 8) {
+                const std::uint64_t word = text_word(p, 8);
+                const auto found = zeros(word ^ delimiters) | zeros(word ^ '\n' * ones) | zeros(word ^ '\r' * ones);
+                if (found) {
+                    const int size = std::countr_zero(found) / 8;
+                    if (size) hash.add(word & ((std::uint64_t{1} << 8 * size) - 1));
+                    return p + size;
+                }
+                hash.add(word);
+            }
+        }
+        const char* const rest = p;
+        while (!ends_value(p)) ++p;
+        for (const char* q = rest; q < p; q += 8) hash.add(text_word(q, static_cast<std::size_t>(p - q)));
+        return p;
     }
 
     static std::string_view trimmed(const char* begin, const char* end) {
@@ -169,6 +224,7 @@ private:
     }
 
     bool is_missing(std::string_view value) const {
+        if (!may_be_missing_[value.empty() ? 0 : static_cast<unsigned char>(value[0])]) return false;
         for (const std::string& mark : layout_.missing)
             if (value == mark) return true;
         return false;
@@ -178,8 +234,8 @@ private:
     const DelimitedLayout& layout_;
     const DelimitedRows& out_;
     DelimitedOutcome done_;
-    std::unordered_map<std::string_view, std::int32_t> known_;
-    std::array<std::pair<std::string_view, std::int32_t>, 32> recent_{};
+    std::array<bool, 256> may_be_missing_{};  // by the first character, 0 for none
+    std::string single_;
 };
 
 }  // namespace separatrix

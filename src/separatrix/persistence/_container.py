@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,6 +20,10 @@ from numpy.typing import NDArray
 FORMAT = 1
 # Safetensors reads no header beyond 100 MB, and the description is quoted once more within it.
 _LONGEST_DESCRIPTION = 40_000_000
+# Lists and objects cost Python up to 25 times their text. Models have tens of them: all that is long (names,
+# categories, a history) is one list of plain values, or a tensor.
+_MOST_NESTED = 10_000
+_STRING_OR_NEST = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]', re.DOTALL)
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -111,12 +117,24 @@ def write_container(name: str, tensors: Tensors, description: dict[str, Any]) ->
     from safetensors.numpy import save_file
 
     text = json.dumps(description, allow_nan=False)
+    _check_size(name, text)
+    with atomic_write(name) as temporary:
+        save_file(tensors, temporary, metadata={"separatrix": text, "sha256": _digest(text, tensors)})
+
+
+def _check_size(name: str, text: str) -> None:
+    """Refuse a description that would take many times the memory of its text."""
     if len(text) > _LONGEST_DESCRIPTION:
         raise ModelFileError(
             f"{name}: the model's description has {len(text):,} characters, too many for a file"
         )
-    with atomic_write(name) as temporary:
-        save_file(tensors, temporary, metadata={"separatrix": text, "sha256": _digest(text, tensors)})
+    nested = text.count("[") + text.count("{")
+    if nested > _MOST_NESTED:  # those in names do not count
+        found = (match for match in _STRING_OR_NEST.finditer(text) if match[0] in "[{")
+        if sum(1 for _ in itertools.islice(found, _MOST_NESTED + 1)) > _MOST_NESTED:
+            raise ModelFileError(
+                f"{name}: the model's description has more than {_MOST_NESTED:,} lists, too many for a file"
+            )
 
 
 def read_container(name: str) -> tuple[dict[str, Any], Tensors]:
@@ -143,6 +161,7 @@ def read_container(name: str) -> tuple[dict[str, Any], Tensors]:
         )
     if metadata.get("sha256") != _digest(text, tensors):
         raise ModelFileError(f"{name}: the file is damaged (checksum differs); copy or save the model again")
+    _check_size(name, text)
     try:
         description: dict[str, Any] = json.loads(text)
         version = description["format"]

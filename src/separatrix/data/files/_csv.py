@@ -1,10 +1,10 @@
 """Delimited text: CSV, TSV and their kin.
 
-Reading has three speeds. As long as no quotation mark may hide a line end, the file is read in parts of whole
-lines, each by all threads, while the part before is used. Parts that hold numbers and a plain target are
-parsed by the core (`_delimited`); others, and what follows such a quotation mark, by Arrow with a declared
-type for every column. If Arrow refuses the file, or a value is missing or infinite, another and slower walk
-over the same file finds the place, so that the message can name row, line, column and value.
+Reading has three speeds. The file is read in parts of whole lines, the next one while all threads parse the
+last. Plain parts are parsed by the core (`_delimited`); others by Arrow, with a declared type for every
+column, and so is all that follows a quotation mark that may hide a line end. If Arrow refuses the file, or a
+value is missing or infinite, another and slower walk over the same file finds the place, so that the message
+can name row, line, column and value.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import io
 import itertools
 import os
 import re
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ _BLOCK_BYTES = 4 << 20
 _GLANCE_BYTES = 1 << 15
 _LOOK_BYTES = 1 << 20
 _TASK_BYTES = 1 << 20
-_PART_BYTES = min(4 * (os.cpu_count() or 1), 16) * _TASK_BYTES  # a few tasks for each thread; two are held
+_PART_BYTES = min(8 * (os.cpu_count() or 1), 16) * _TASK_BYTES  # a few tasks for each thread; two are held
 _LONGEST_LINE = 1 << 28
 _DELIMITERS = ",\t;|"
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
@@ -76,7 +77,8 @@ class CsvSource(TabularSource):
                 with self.origin.open() as file:
                     file.read(self.header.size)
                     options = self._options({}, list(range(len(self.names))), self._look)
-                    schema = arrow_csv.open_csv(_Rest(b"", file), **options).schema
+                    parts = iter(lambda: file.read(_GLANCE_BYTES), b"")
+                    schema = arrow_csv.open_csv(_Rest(parts), **options).schema
             except pa.ArrowInvalid as error:
                 if self.look_again():
                     return self.kinds()
@@ -124,11 +126,10 @@ class CsvSource(TabularSource):
         return (os.path.getsize(self.origin.path) - self.header.size) * lines // max(len(head), 1)
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features of the plan, numbers as float64, then the target encoded."""
+        """Yield rows: numbers alone as a matrix, else record batches, numbers as float64, texts encoded."""
         with open_errors(self.name):
             row, parsed = 0, self._parsed(plan)
-            long = self.origin.compression or os.path.getsize(self.origin.path) > _PART_BYTES
-            for batch in ahead(parsed) if long else parsed:  # a short one has nothing to work ahead on
+            for batch in ahead(parsed) if self._is_long() else parsed:
                 if self._quoted and not isinstance(batch, Numbers):
                     self._hint(batch, row)
                 row += batch.num_rows
@@ -150,50 +151,68 @@ class CsvSource(TabularSource):
         layout = None
         if self.decimal == ".":
             layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote)
-        mark = None if self.reading.quote is None else self.reading.quote.encode()
-        delimiter = self.header.delimiter.encode()
-        # One buffer for all parts: fresh memory costs as much as the reading. What is kept is copied.
-        whole_file = None if self.origin.compression else os.path.getsize(self.origin.path) + 1
-        buffer, held = bytearray(min(_PART_BYTES, whole_file or _PART_BYTES)), 0
         with self.origin.open() as file:
             file.read(self.header.size)
-            while size := file.readinto(memoryview(buffer)[held:]):  # type: ignore[attr-defined]
-                held += size
-                at = max(buffer.rfind(b"\n", 0, held), buffer.rfind(b"\r", 0, held)) + 1
-                whole = memoryview(buffer)[:at]
-                if mark is not None and buffer.find(mark, 0, held) >= 0:
-                    if not whole_lines(whole, mark, delimiter):
+            lines = self._lines(file)
+            parts: Any = ahead(lines) if self._is_long() else lines
+            with contextlib.closing(parts):
+                for text in parts:
+                    parsed = None if layout is None else parse_rows(text, layout)
+                    if parsed is not None:
+                        yield from parsed
+                    elif self._hides_line_ends(text):
                         self._quoted = True
-                        yield from self._by_arrow(_Rest(bytes(buffer[:held]), file), plan)
-                        return
-                if at:
-                    yield from self._part(whole, plan, layout)
-                    buffer[: held - at] = buffer[at:held]
-                    held -= at
-                elif held > _LONGEST_LINE:
-                    raise DataFileError(
-                        f"{self.name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?"
-                    )
-                elif held == len(buffer):
-                    buffer = buffer + bytes(len(buffer))
-            yield from self._part(memoryview(buffer)[:held], plan, layout)
+                        with contextlib.closing(_Rest(itertools.chain([text], parts))) as rest:
+                            yield from self._by_arrow(rest, plan)
+                    elif bytes(text[:4096]).strip() or bytes(text).strip():
+                        yield from self._by_arrow(text, plan)
 
-    def _part(self, text: memoryview, plan: Plan, layout: Layout | None) -> Iterator[Any]:
-        """Yield the rows of whole lines."""
-        numbers = None if layout is None else parse_rows(text, layout)
-        if numbers is None and (bytes(text[:4096]).strip() or bytes(text).strip()):
-            yield from self._by_arrow(text, plan)
-        elif numbers is not None and numbers.num_rows:
-            yield numbers
+    def _is_long(self) -> bool:
+        """Tell whether there is something to work ahead on."""
+        return self.origin.compression is not None or os.path.getsize(self.origin.path) > _PART_BYTES
+
+    def _hides_line_ends(self, text: memoryview) -> bool:
+        """Tell whether a quoted value may begin here and end in another line."""
+        if self.reading.quote is None:
+            return False
+        mark, delimiter = self.reading.quote.encode(), self.header.delimiter.encode()
+        return mark in bytes(text) and not whole_lines(text, mark, delimiter)
+
+    def _lines(self, file: IO[bytes]) -> Iterator[memoryview]:
+        """Yield the rest of a file in parts that end with a line; each stays until the next but one."""
+        # Two buffers for all parts, one being read while the other is used: fresh memory costs as much as the
+        # reading. What is kept is copied.
+        whole_file = None if self.origin.compression else os.path.getsize(self.origin.path) + 1
+        buffer, held = bytearray(min(_PART_BYTES, whole_file or _PART_BYTES)), 0
+        other = bytearray()
+        while size := file.readinto(memoryview(buffer)[held:]):  # type: ignore[attr-defined]
+            held += size
+            at = buffer.rfind(b"\n", 0, held) + 1
+            at = max(at, buffer.rfind(b"\r", at, held) + 1)
+            if at:
+                yield memoryview(buffer)[:at]
+                room = len(buffer) if self._is_long() else held - at + 1  # a short file is at its end here
+                if len(other) < room:
+                    other = bytearray(room)
+                other[: held - at] = memoryview(buffer)[at:held]
+                buffer, other, held = other, buffer, held - at
+            elif held > _LONGEST_LINE:
+                raise DataFileError(
+                    f"{self.name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?"
+                )
+            elif held == len(buffer):
+                buffer = buffer + bytes(len(buffer))
+        yield memoryview(buffer)[:held]
 
     def _by_arrow(self, text: memoryview | _Rest, plan: Plan) -> Iterator[Any]:
         """Yield what Arrow finds in whole lines, by all threads, or in a stream."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
+        texts = pa.dictionary(pa.int32(), pa.string())
+        types = {name: texts if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
-            types[plan.target] = pa.dictionary(pa.int32(), pa.string())
+            types[plan.target] = texts
         where = {name: position for position, name in enumerate(self.names)}
         positions = [where[name] for name in types]
         try:
@@ -281,20 +300,31 @@ def _straddles(error: Exception) -> bool:
 
 
 class _Rest(io.RawIOBase):
-    """What is left of a file: bytes that are read already, then the others."""
+    """What is left of a file, part by part. Another thread may be reading when it is closed."""
 
-    def __init__(self, begin: bytes, file: IO[bytes]) -> None:
-        self.begin, self.file = memoryview(begin), file
+    def __init__(self, parts: Iterator[memoryview | bytes]) -> None:
+        self.parts, self.part, self.lock = parts, memoryview(b""), threading.Lock()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        part = self.begin[: len(view)] if self.begin else memoryview(self.file.read(len(view)))
-        self.begin = self.begin[len(part) :] if self.begin else self.begin
-        view[: len(part)] = part
-        return len(part)
+        view, filled = memoryview(buffer).cast("B"), 0
+        with self.lock:
+            while filled < len(view):  # as much as asked for: Arrow takes what comes at a time for a block
+                if not self.part:
+                    if (part := next(self.parts, None)) is None:
+                        break
+                    self.part = memoryview(part)
+                taken = self.part[: len(view) - filled]
+                view[filled : filled + len(taken)] = taken
+                self.part, filled = self.part[len(taken) :], filled + len(taken)
+        return filled
+
+    def close(self) -> None:
+        """Read no more."""
+        with self.lock:
+            self.parts, self.part = iter(()), memoryview(b"")
 
 
 def _open_text(origin: Origin) -> IO[str]:

@@ -18,6 +18,8 @@ from separatrix.data.files._columns import (
     Labels,
     Plan,
     choose_columns,
+    decoded,
+    encoded,
     labels_of,
 )
 from separatrix.data.files._delimited import Numbers
@@ -25,6 +27,8 @@ from separatrix.data.files._origin import DataFileError, Origin, Reading
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
 _MANY_CATEGORIES = 50
+# How numbers begin: with none of the other letters and marks (a blank may be one of any alphabet).
+_NUMBER_BEGINS = r"^(?:[^!-~]|[-+.,0-9iInN])"
 _LARGE_BYTES = 32 << 20
 Item = TypeVar("Item")
 
@@ -64,7 +68,7 @@ class TabularSource(ABC):
 
     @abstractmethod
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield record batches: the features, numbers as float64 and texts as string, then the target."""
+        """Yield record batches: the features, numbers as float64, texts encoded or not, then the target."""
 
     def look_again(self) -> bool:
         """Tell whether `kinds` may say another thing now, having looked at too little before."""
@@ -95,6 +99,11 @@ class TabularSource(ABC):
 
     def blocks(self, plan: Plan) -> Iterator[Block]:
         """Yield the rows in order; missing values are refused, dropped with their rows, or kept."""
+        for block in self._blocks(plan):
+            yield block._replace(X=decoded(block.X)) if plan.texts else block
+
+    def _blocks(self, plan: Plan) -> Iterator[Block]:
+        """Yield the rows in order, each different text once."""
         start = 0
         for batch in self.batches(plan):
             yield self._block(batch, plan, start)
@@ -151,7 +160,10 @@ class TabularSource(ABC):
             y = y if y is None else y.filter(keep if isinstance(y, Labels) else pa.array(keep))
         if values is not None:
             return Block(values[keep], y, rows)
-        table = pa.table([_filled(columns[name]) for name in plan.names], names=list(plan.names))
+        filled = [
+            encoded(columns[name]) if name in plan.texts else _filled(columns[name]) for name in plan.names
+        ]
+        table = pa.table(filled, names=list(plan.names))
         return Block(table if keep is None else table.filter(pa.array(keep)), y, rows)
 
     def read(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Table:
@@ -169,7 +181,7 @@ class TabularSource(ABC):
         labels: list[Any] = []
         rows: list[NDArray[np.int64]] = []
         X, end = np.empty((0 if plan.texts else self._rows_at_first(len(plan.names)), len(plan.names))), 0
-        for block in self.blocks(plan):
+        for block in self._blocks(plan):
             start, end = end, end + len(block.rows)
             labels.append(block.y)
             if plan.texts:
@@ -187,9 +199,9 @@ class TabularSource(ABC):
         if plan.texts:
             import pyarrow as pa
 
-            table = pa.concat_tables(tables)
+            table = pa.concat_tables(tables).unify_dictionaries()
             self._check_categories(table, rows, plan)
-            return Table(table, list(plan.names), y)
+            return Table(decoded(table), list(plan.names), y)
         X.resize((end, len(plan.names)), refcheck=False)
         if X.nbytes > _LARGE_BYTES:
             import pyarrow as pa
@@ -212,16 +224,27 @@ class TabularSource(ABC):
         for name in plan.names:
             if name not in plan.texts or name in self.reading.categorical:
                 continue
-            counts = {item["values"]: item["counts"] for item in table[name].value_counts().to_pylist()}
-            counts.pop(MISSING_CATEGORY, None)
-            slips = [value for value in counts if not _is_number(value.strip(), self.decimal)]
-            if slips and 2 * sum(counts[value] for value in slips) < sum(counts.values()):
-                row = int(np.concatenate(rows)[pc.index(table[name], slips[0]).as_py()])
-                check_number(self.name, self.place_of(row + 1), name, slips[0], self.decimal)
-            if len(counts) > _MANY_CATEGORIES and 2 * len(counts) > table.num_rows:
+            chunks = table[name].chunks
+            texts = chunks[0].dictionary  # the same for all
+            numbers = pc.match_substring_regex(texts, _NUMBER_BEGINS).to_numpy(zero_copy_only=False)
+            if not numbers.any() and len(texts) <= _MANY_CATEGORIES:
+                continue
+            codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+            counts = np.bincount(codes, minlength=len(texts))
+            if (missing := texts.index(MISSING_CATEGORY).as_py()) >= 0:
+                counts[missing] = 0
+            used = np.flatnonzero(counts)
+            if 2 * counts[numbers].sum() > counts.sum():
+                strange = [k for k in used.tolist() if not _is_number(texts[k].as_py().strip(), self.decimal)]
+                if strange and 2 * counts[strange].sum() < counts.sum():
+                    where = int(np.isin(codes, strange).argmax())
+                    place = self.place_of(int(np.concatenate(rows)[where]) + 1)
+                    check_number(self.name, place, name, texts[int(codes[where])].as_py(), self.decimal)
+            if len(used) > _MANY_CATEGORIES and 2 * len(used) > table.num_rows:
+                example = _shortened(texts[int(used[0])].as_py())
                 raise DataFileError(
-                    f"{self.name}: column {name!r} holds {len(counts):,} different texts in "
-                    f"{table.num_rows:,} rows, such as {_shortened(next(iter(counts)))!r}; leave it out "
+                    f"{self.name}: column {name!r} holds {len(used):,} different texts in "
+                    f"{table.num_rows:,} rows, such as {example!r}; leave it out "
                     f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); to learn from "
                     "what they say, use a string kernel in Python: SVC(kernel=separatrix.kernels.Spectrum(3))"
                 )
@@ -262,12 +285,8 @@ def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
 
 
 def _filled(column: Any) -> Any:
-    """Return a column without nulls: NaN instead in numbers, the category of missing ones in texts."""
-    import pyarrow as pa
-
-    if not column.null_count:
-        return column
-    return column.fill_null(float("nan") if pa.types.is_floating(column.type) else MISSING_CATEGORY)
+    """Return a column of numbers without nulls: NaN instead."""
+    return column.fill_null(float("nan")) if column.null_count else column
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
