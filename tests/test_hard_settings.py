@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from separatrix.data.memory import view_of
-from separatrix.kernels import Linear, Sigmoid
+from separatrix.kernels import RBF, Linear, Sigmoid
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.svc import SVC, NuSVC
@@ -150,3 +150,15 @@ def test_costs_near_the_largest_number_warn_of_convergence_alone(machine, C):
             status = str(refused)
     assert status == "max_iter" or "StandardScaler" in status
     assert {warning.category for warning in heard} <= {ConvergenceWarning}
+
+
+@pytest.mark.parametrize(("d", "gamma"), [(1, 5.0), (2, 0.5)])
+def test_steps_that_single_precision_leads_astray_go_on_in_double(d, gamma):
+    """With variables of 1e8 kernel rows in single precision tell nothing of E, and steps led up for ever."""
+    samples = np.random.default_rng(0).standard_normal((800, d))
+    assert choose_precision(KernelMatrix(RBF(gamma), view_of(samples), cache_bytes=1e8)) == "float32"
+    model = SVC(C=1e8, gamma=gamma).fit(samples, NOISE)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.relative_gap < 1e-3
+    assert model.n_iter_.sum() < 1_000_000
+    assert violation(model, RBF(gamma)(samples), NOISE, 1e8) <= 2 * model.tol
