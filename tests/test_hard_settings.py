@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from separatrix.data.memory import view_of
-from separatrix.kernels import Linear, Sigmoid
+from separatrix.kernels import RBF, Linear, Sigmoid
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.models.svc import SVC, NuSVC
@@ -178,3 +178,14 @@ def test_a_large_c_on_grey_values_is_solved(digit, C, loss, penalised):
         exact = SVC(C=C, kernel="linear").fit(samples, labels).certificate_
         assert exact.dual <= primal * (1 + 1e-9)
         assert primal <= exact.primal * (1 + 1e-4)
+
+
+def test_steps_that_single_precision_leads_astray_go_on_in_double():
+    """With variables of 1e8 kernel rows in single precision tell nothing of E, and steps led up for ever."""
+    samples, gamma = np.random.default_rng(0).standard_normal((800, 1)), 5.0
+    assert choose_precision(KernelMatrix(RBF(gamma), view_of(samples), cache_bytes=1e8)) == "float32"
+    model = SVC(C=1e8, gamma=gamma).fit(samples, NOISE)
+    assert model.certificate_.status == "converged"
+    assert model.certificate_.relative_gap < 1e-3
+    assert model.n_iter_.sum() < 1_000_000
+    assert violation(model, RBF(gamma)(samples), NOISE, 1e8) <= 2 * model.tol

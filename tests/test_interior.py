@@ -135,3 +135,26 @@ def test_weights_that_cancel_are_no_reason_to_go_on() -> None:
         model = NuSVC(kernel="linear", nu=0.2).fit(X, y)
     assert model.certificate_.status == "inseparable"
     assert model.certificate_.iterations < 100_000
+
+
+def test_steps_from_bound_to_bound_are_bounded(monkeypatch):
+    """Of a thousand variables and columns each takes seconds, and there may be as many."""
+    solved, passes = [], []
+    shortest, settle = _interior._shortest, _interior._settle
+    monkeypatch.setattr(_interior, "_shortest", lambda *given: solved.append(0) or shortest(*given))
+
+    def counted(*given):
+        before = len(solved)
+        moved = settle(*given)
+        passes.append(len(solved) - before)
+        return moved
+
+    monkeypatch.setattr(_interior, "_settle", counted)
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((800, 1)), random.integers(0, 2, 800)
+    for operations, few in ((1e10, False), (1.0, True)):
+        monkeypatch.setattr(_interior, "_OPERATIONS", operations)
+        passes.clear()
+        SVC(C=1e8, gamma=5.0).fit(X, y)
+        assert passes
+        assert (max(passes) <= 2) == few

@@ -295,6 +295,28 @@ def test_class_weights():
     NuSVC(nu=0.95, class_weight="balanced").fit(X[unbalanced], y[unbalanced])
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("nu", [0.15, 0.3])
+def test_weights_of_a_nu_machine(classes, nu):
+    """Sample weights are scikit-learn's; class weights, which it leaves out, multiply them."""
+    X, y = overlapping(90, seed=8)
+    y = np.digitize(X[:, 0], [-0.4, 0.5]) if classes == 3 else y
+    s = np.random.default_rng(8).uniform(0.3, 2.0, 90)
+    ours, theirs = NuSVC(nu=nu, gamma=0.5, tol=1e-9), svm.NuSVC(nu=nu, gamma=0.5, tol=1e-9)
+    for weights in (None, s):
+        scores = theirs.fit(X, y, sample_weight=weights).decision_function(X)
+        assert_allclose(ours.fit(X, y, sample_weight=weights).decision_function(X), scores, atol=1e-4)
+    per_class = dict(zip(np.unique(y), [0.6, 1.0, 1.5], strict=False))
+    scores = theirs.fit(X, y, sample_weight=s * [per_class[label] for label in y]).decision_function(X)
+    by_class = clone(ours).set_params(class_weight=per_class).fit(X, y, sample_weight=s)
+    assert_allclose(by_class.decision_function(X), scores, atol=1e-4)
+    if classes == 2:
+        upper = s * [per_class[label] for label in y]
+        value, scores = oracles_svm.nu_classification(RBF(0.5)(X), y, upper, nu)
+        assert_allclose(by_class.certificate_.primal, value, rtol=1e-6)
+        assert_allclose(by_class.decision_function(X), scores, atol=1e-3)
+
+
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 def test_each_machine_is_trained_as_asked(multiclass):
     X, y = DATA["four classes"]

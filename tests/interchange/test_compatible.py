@@ -81,6 +81,16 @@ def test_probabilities_weights_and_folds(heart, iris, tmp_path, write, program, 
     assert (tmp_path / "out").read_text() == (tmp_path / "other").read_text()
 
 
+def test_weights_of_classes_count_for_c_machines_only(heart, tmp_path, write, program, run):
+    file = write(*heart)
+    words = "-s", "1", "-n", "0.3", "-w1", "5", "-e", "1e-8", "-q", file
+    assert "-wi counts for C-SVC" in run("svm-train", *words, tmp_path / "m").err
+    program("svm-train", *words, tmp_path / "n")
+    ours, theirs = (import_libsvm(tmp_path / name) for name in "mn")
+    X = heart[0]
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+
+
 def test_precomputed_kernel(heart, tmp_path, program, run):
     X, y = heart
     K = X @ X.T

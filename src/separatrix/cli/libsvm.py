@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from separatrix.cli.screen import CommandError, user_errors
+from separatrix.cli.screen import CommandError, note, user_errors
 
 _RAW = {"help_option_names": ["--help"], "ignore_unknown_options": True}
 Words = Annotated[
@@ -33,7 +33,7 @@ def svm_train(context: typer.Context, words: Words = None) -> None:
       -d degree (3)  -g gamma (1/number of features)  -r coef0 (0)
       -c cost (1)    -n nu (0.5)                      -p epsilon of the tube (0.1)
       -m cache in MB (100)  -e tolerance (0.001)      -h 0|1 shrinking (1)
-      -b 0|1     learn probabilities (0)              -wi weight of class i (1)
+      -b 0|1     learn probabilities (0)              -wi weight of class i in C-SVC (1)
       -v n       n-fold cross-validation, no model    -q quiet
 
     \b
@@ -132,8 +132,10 @@ def _train(words: list[str]) -> None:
         parameters["nu"] = given.get("n", 0.5)
     if svm_type == 3:
         parameters["epsilon"] = given.get("p", 0.1)
-    if classes:
+    if svm_type == 0:
         parameters["class_weight"] = io.class_weights(flags.weights, np.unique(y))
+    elif flags.weights:
+        note("-wi counts for C-SVC (-s 0) only, as in LIBSVM; 'separatrix fit' has class_weight of NuSVC")
     serial = None
     if kernel == "precomputed":
         X, serial = _kernel_matrix(X, path)

@@ -112,11 +112,11 @@ def _votes(graph: Graph, coding: Any, columns: str) -> None:
 def _probabilities(graph: Graph, two: bool, joint: bool, columns: str) -> None:
     if two:
         both = graph.product(columns, np.array([[-1.0, 1.0]]))
-        graph.add("Sigmoid", both, output="probabilities")
+        _sigmoid(graph, both, output="probabilities")
     elif joint:
         graph.add("Softmax", columns, axis=1, output="probabilities")
     else:
-        graph.add("Identity", _normalised(graph, graph.add("Sigmoid", columns)), output="probabilities")
+        graph.add("Identity", _normalised(graph, _sigmoid(graph, columns)), output="probabilities")
 
 
 def _calibrated(graph: Graph, model: Any, columns: str, number: str) -> None:
@@ -125,7 +125,7 @@ def _calibrated(graph: Graph, model: Any, columns: str, number: str) -> None:
     K = len(model.classes_)
     if K == 2 and hasattr(model, "dual_coef_"):  # there scikit-learn's sigmoid is that of the first class
         B = -B
-    each = graph.add("Sigmoid", graph.add("Sub", graph.add("Mul", columns, -A), B))
+    each = _sigmoid(graph, graph.add("Sub", graph.add("Mul", columns, -A), B))
     if K == 2:
         p = graph.add("Concat", graph.add("Sub", 1.0, each), each, axis=1)
     elif model._coding.name == "ovo":
@@ -133,6 +133,11 @@ def _calibrated(graph: Graph, model: Any, columns: str, number: str) -> None:
     else:
         p = _normalised(graph, each)
     _agreeing(graph, p, number, K)
+
+
+def _sigmoid(graph: Graph, scores: str, **named: Any) -> str:
+    """Add ``1 / (1 + exp(−f))``; runtimes lose the digits of small values in their own operator for it."""
+    return graph.add("Reciprocal", graph.add("Add", graph.add("Exp", graph.add("Neg", scores)), 1.0), **named)
 
 
 def _normalised(graph: Graph, p: str) -> str:

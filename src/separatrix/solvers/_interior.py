@@ -36,8 +36,9 @@ _ITERATIONS, _GAP, _WAY = 80, 1e-12, 0.995
 _WORSE = 1e3
 #: Distance to a bound, in units of the box, over its multiplier, below which a variable is put on it.
 _NEAR = 1e-3
-#: Most steps of the free variables after it, where it has not led to the tolerance.
-_REFINEMENTS = 4
+#: Most steps of the free variables after it, where it has not led to the tolerance, and operations of each,
+#: in units of variables times squared columns that are solved for at every bound.
+_REFINEMENTS, _OPERATIONS = 4, 1e10
 
 
 class LowRank:
@@ -104,7 +105,7 @@ def interior(work: Work, state: State, most: float) -> bool:
         after = _solution(work, state.factor.columns)
         state.exact_at, tol = state.loop.steps, state.loop.tol
         work.recompute("float64")
-        before, value = (work.alpha.copy(), work.E.copy(), work.exact), _value(work)
+        before, least = (work.alpha.copy(), work.E.copy(), work.exact), value(work)
         work.alpha[:] = after
         work.recompute("float64")
         for _ in range(_REFINEMENTS):
@@ -112,7 +113,7 @@ def interior(work: Work, state: State, most: float) -> bool:
                 break
             work.recompute("float64")
     state.factor.use()
-    if _value(work) < value:
+    if value(work) < least:
         return True
     work.alpha[:], work.E[:], work.exact = before
     return False
@@ -132,10 +133,11 @@ def rank_bound(work: Work) -> float:
     return float(comb(d + native.degree, native.degree)) if native.formula == 1 else float(d)
 
 
-def _value(work: Work) -> float:
-    """Return the objective that is minimised."""
-    price = 0.0 if work.price is None else dot(work.price, np.abs(work.alpha))
-    return 0.5 * dot(work.signs * work.alpha, work.E + work.linear) + price
+def value(work: Work, alpha: Array | None = None, E: Array | None = None) -> float:
+    """Return the objective that is minimised, at the present point or at another."""
+    alpha, E = work.alpha if alpha is None else alpha, work.E if E is None else E
+    price = 0.0 if work.price is None else dot(work.price, np.abs(alpha))
+    return 0.5 * dot(work.signs * alpha, E + work.linear) + price
 
 
 def _settle(work: Work, F: Array, tol: float) -> bool:
@@ -151,7 +153,9 @@ def _settle(work: Work, F: Array, tol: float) -> bool:
     second = free >= (work.middle if work.separate else work.alpha.size)
     rows, upper = F[free % len(F)], work.upper[free]
     size, inside = np.abs(work.alpha[free]), np.arange(free.size)
-    while inside.size > 1:
+    for _ in range(1 + int(_OPERATIONS / max(1.0, free.size * F.shape[1] ** 2.0))):
+        if inside.size < 2:
+            break
         # With means subtracted, what is found keeps the sums.
         table = np.column_stack([rows[inside], E[inside]])
         for group in (second[inside], ~second[inside]):

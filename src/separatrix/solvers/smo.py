@@ -19,7 +19,7 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot, run_loops
-from separatrix.solvers._interior import interior, patient
+from separatrix.solvers._interior import interior, patient, value
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
@@ -42,6 +42,8 @@ _QUOTA, _LEAST_QUOTA = 5, 5000
 _WHOLE, _CLOSE, _WHOLE_QUOTAS = 1500, 1e-4, 20
 #: Steps times variables up to which more steps cost less than a Newton step.
 _CHEAP = 4e6
+#: Rounding unit of kernel rows in single precision.
+_SINGLE = float(np.finfo(np.float32).epsneg)
 #: How often the gradient is computed anew before kernel rows are.
 _REFINEMENTS = 6
 #: Share of the tolerance that rounding errors of the gradient may have.
@@ -222,6 +224,8 @@ class SequentialMinimal:
             self._read(work, state)
             work.finish("rounding")
             return True
+        if self._astray(work, state):  # with double ones the problem goes on
+            return True
         if self._takes_whole(work, state):
             return self._with_whole(work, state)
         moved = interior(work, state, patient(state)) or newton(work, state)
@@ -230,6 +234,25 @@ class SequentialMinimal:
         if moved:
             work.read(work.alpha, work.E, work.scores()[1])
         return ended
+
+    def _astray(self, work: Work, state: State) -> bool:
+        """Return whether kernel rows in single precision lead no further: E is not known to its violation.
+
+        E is computed anew. Where steps from an exact one have led up, not down, they are taken back.
+        """
+        # Near the solution E differs by about p; a violation beyond may itself be due to rounding.
+        known = min(state.loop.violation, float(np.abs(work.linear).max(initial=0.0)) or np.inf)
+        if state.unit != _SINGLE or work.error("float32") <= known:
+            return False
+        before, state.refinements = work.exact, state.refinements + 1
+        work.recompute("float64")
+        state.exact_at, up = state.loop.steps - 1, False  # steps that go on begin with a rounding
+        if before is not None and not value(work) < value(work, *before):
+            work.alpha[:], up = before[0], True
+            work.set_exact(before[1])
+        work.read(work.alpha, work.E, work.scores()[1])
+        work.solution.steps = state.loop.steps
+        return up or state.refinements > _REFINEMENTS
 
     def _takes_whole(self, work: Work, state: State) -> bool:
         """Return whether all kernel values of a problem are to be had, and have not served it yet."""
