@@ -8,10 +8,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import separatrix as sx
 from benchmarks import datasets, strings
 from benchmarks.datasets import Dataset
 from separatrix import kernels
+from separatrix.data.products import add_products
 from separatrix.data.threads import at_most
 
 Loop = Callable[[], object]
@@ -53,6 +56,11 @@ def _gram(kernel: kernels.StringKernel, count: int) -> Loop:
         kernel(texts)
 
     return loop
+
+
+def _coarse_products() -> Loop:
+    X = datasets.dense(1600, 320, 2, "float32").X
+    return lambda: add_products(X, np.zeros((320, 320)), coarse=True)
 
 
 def _file(name: str) -> Path:
@@ -116,6 +124,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "svmlight": _read_svmlight,
     "delimited": _read_csv,
     "gram": partial(_fit, partial(_dense, 2, rows=4000), "RidgeClassifier"),
+    "gram coarse": _coarse_products,
     "gram rows": partial(_fit, partial(_text, 2, rows=1100), "RidgeClassifier", solver="cholesky"),
     "discriminant": partial(_fit, _five, "LinearDiscriminantAnalysis"),
 }
