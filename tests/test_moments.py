@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.solvers import moments as module
 from separatrix.solvers.glance import glance
@@ -241,3 +242,30 @@ def test_a_glance_tells_condition_and_mean():
     assert 40 < seen.largest_mean < 60
     X[0, 0] = np.nan
     assert glance(view_of(X), y, 3, None).condition == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spoilt", [None, "a fraction", "a large number"])
+def test_whole_numbers(dtype, spoilt, monkeypatch):
+    """Counts, a rare one and a constant among them, are exact; so are sums with an odd value, by doubles."""
+    monkeypatch.setattr(module, "_LARGE", 0)
+    random = np.random.default_rng(5)
+    X = random.poisson(random.gamma(1.0, 30.0, 70), size=(900, 70)).astype(dtype)
+    X[:, 3], X[:, 4] = 7.0, 0.0
+    X[450, 4] = 255.0
+    if spoilt:
+        X[700, 9] = 0.1 if spoilt == "a fraction" else 40_000.0
+    y = random.integers(0, 4, 900)
+    y[y == 3] = random.random((y == 3).sum()) < 0.5  # a class of nobody
+    found = class_moments(view_of(X), y, 4)
+    exact = [X[y == k].astype(np.longdouble) for k in range(3)]
+    means = np.array([rows.mean(axis=0) for rows in exact], dtype=float)
+    scatter = sum((rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0)) for rows in exact).astype(float)
+    spread = np.sqrt(np.maximum(np.outer(np.diag(scatter), np.diag(scatter)), 1e-300))
+    assert_allclose(found.mean[:3], means, rtol=1e-14)
+    assert_array_equal(found.mean[3], 0.0)
+    assert np.abs((found.scatter - scatter) / spread).max() < 1e-13
+    assert_array_equal(found.scatter[3], 0.0)
+    if _hot.instruction_set() in ("baseline", "v3", "v4"):  # elsewhere doubles take all
+        whole = module._of_whole_numbers(view_of(X), y.astype(np.int32), 4, None)
+        assert (whole is None) == bool(spoilt)

@@ -147,6 +147,38 @@ def test_coarse_products_of_what_is_not_finite_are_nan(instruction_set, dtype, b
     assert np.isfinite(np.delete(np.delete(gram, 9, axis=0), 9, axis=1)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 231, 232, 233, 929])
+def test_products_of_whole_numbers_are_exact(instruction_set, n, dtype):
+    random = np.random.default_rng(n)
+    d = 43
+    X = random.integers(-255, 256, size=(n, d))
+    X[:, 5] = 0
+    X[0, 6] = 32767
+    classes, near = random.integers(0, 3, n), random.integers(-200, 200, size=(3, d))
+    near[:, 6] = 0
+    gram, sums = np.zeros((d, d)), np.zeros((3, d))
+    add_products(
+        (X + near[classes]).astype(dtype), gram, sums, classes=classes, origin=near.astype(float), whole=True
+    )
+    assert_array_equal(symmetric(gram), X.T @ X)
+    assert_array_equal(sums, [X[classes == k].sum(axis=0) for k in range(3)])
+
+
+@pytest.mark.parametrize("bad", [0.5, 1e-5, 32768.0, 1e12, 1e30, np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_no_whole_number_is_seen(instruction_set, dtype, bad):
+    X = np.random.default_rng(0).integers(0, 9, size=(300, 12)).astype(dtype)
+    X[250, 9] = bad
+    gram = np.zeros((12, 12))
+    add_products(X, gram, whole=True)
+    Z = X.astype(float)
+    told = np.isnan(symmetric(gram)[9, 9])
+    assert told or gram[9, 9] == Z[:, 9] @ Z[:, 9]  # elsewhere than on x86 they are doubles
+    rest = np.delete(np.arange(12), 9)
+    assert_array_equal(gram[np.ix_(rest, rest)], Z[:, rest].T @ Z[:, rest])
+
+
 def test_swapped_bytes_and_shares_of_items():
     X = np.arange(12.0).reshape(4, 3)
     records = np.zeros(4, dtype=[("a", np.int8), ("x", np.float64, (3,))])

@@ -37,7 +37,7 @@ void bind_rows(nb::module_& m) {
             if constexpr (std::is_same_v<Data, float>) kernels = &set.single_precision;
             else kernels = &set.double_precision;
             nb::gil_scoped_release release;
-            kernels->of(precision)(rows);
+            kernels->of[precision & 3](rows);
         },
         "X"_a, "precision"_a, "order"_a.none(), "classes"_a.none(), "weights"_a.none(), "origin"_a.none(),
         "sums"_a.none(), "gram"_a.none());

@@ -4,7 +4,8 @@
 //
 // In each pack every feature has a scale of its own: its integers have at most 16 bits, and the sum of their squares,
 // hence by Cauchy and Schwarz the sum of any two features' products, has 31. So outliers and units do no
-// harm: rounding changes a feature by 1.4e-4 of its length in the pack at most.
+// harm: rounding changes a feature by 1.4e-4 of its length in the pack at most. Whole numbers of as many bits need no
+// scale, and their products are exact.
 #pragma once
 
 #include <cmath>
@@ -107,8 +108,8 @@ inline Register<float>::Values shares(const T* row, std::int64_t panel, const T*
 }
 
 // Rounds COUNT features of a pack to pairs, which lie where the values were, and tells the units: 0 for a feature that
-// is 0 throughout, NaN for one that is not finite throughout.
-template <class T>
+// is 0 throughout, NaN for one that is not finite throughout. WHOLE: units are 1, NaN where that loses something.
+template <bool WHOLE, class T>
 void round_to_pairs(T* values, std::int64_t panel, std::int64_t rows, double* unit) {
     using F = Register<float>;
     using R = Register<T>;
@@ -118,12 +119,20 @@ void round_to_pairs(T* values, std::int64_t panel, std::int64_t rows, double* un
     if (rows % 2)
         for (int h = 0; h < PARTS; ++h) R::store(values + h * panel + rows * R::COUNT, typename R::Values{});
     for (int h = 0; h < PARTS; ++h) {
-        typename R::Values largest = {};
+        typename R::Values largest = {}, broken = {};
+        const auto nearest = R::all(ExpConstants<T>::SHIFT);
         for (std::int64_t i = 0; i < rows; ++i) {
             const auto z = R::load(values + h * panel + i * R::COUNT), size = z < 0 ? -z : z;
             largest = size > largest ? size : largest;
+            if constexpr (WHOLE) broken = (z + nearest) - nearest == z ? broken : R::all(1);
         }
         for (int l = 0; l < R::COUNT; ++l) {
+            if constexpr (WHOLE) {
+                const bool exact = broken[l] == 0 && static_cast<double>(largest[l]) <= LARGEST_INTEGER;
+                reciprocal[h * R::COUNT + l] = T(1);
+                unit[h * R::COUNT + l] = exact ? 1.0 : std::nan("");
+                continue;
+            }
             // (Of what is smaller, single precision does not know the reciprocal.)
             const bool some = static_cast<double>(largest[l]) > 1e-37;
             reciprocal[h * R::COUNT + l] = some ? T(1) / largest[l] : T(0);
@@ -137,6 +146,11 @@ void round_to_pairs(T* values, std::int64_t panel, std::int64_t rows, double* un
     }
     for (int l = 0; l < F::COUNT; ++l) {
         const double length = std::sqrt(static_cast<double>(squares[l]));
+        if constexpr (WHOLE) {
+            factor[l] = 1;
+            if (!(length <= LARGEST_LENGTH)) unit[l] = std::nan("");
+            continue;
+        }
         const double most = length * LARGEST_INTEGER > LARGEST_LENGTH ? LARGEST_LENGTH / length : LARGEST_INTEGER;
         factor[l] = static_cast<float>(most);
         unit[l] = length <= static_cast<double>(rows) ? unit[l] / static_cast<double>(factor[l]) : std::nan("");

@@ -3,7 +3,7 @@
 // A few rows at a time are centred, weighted and packed into panels as wide as a register, and their sums
 // taken on the way: the data are read once, in any layout. Tiles of three panels × a few broadcast columns then
 // stay in registers over all rows of the pack, and go to the matrix in double precision. Where a few digits will do,
-// the values of a pack are rounded to 16-bit integers first (coarse.hpp).
+// the values of a pack are rounded to 16-bit integers first (coarse.hpp); whole numbers are multiplied exactly so.
 #pragma once
 
 #include <cmath>
@@ -96,7 +96,7 @@ __attribute__((noinline)) void gram_tile(const T* a, std::int64_t panel, const T
 }
 
 // A pack of rows, panel by panel; features beyond the last are 0, or whatever: their products are not kept.
-template <class T, class Data, bool COARSE = false>
+template <class T, class Data, bool COARSE = false, bool WHOLE = false>
 class Pack {
     using R = Register<T>;
     // Numbers that are multiplied at a time, and where: in panels of T, or rounded where one or two of these were.
@@ -124,7 +124,7 @@ class Pack {
             else fill<false, false>(first, rows);
             if constexpr (COARSE)
                 for (std::int64_t p = 0; of_.gram && p < panels_; ++p)
-                    round_to_pairs(packed_.data + p * STEP, PANEL, rows, units_.data + p * COUNT);
+                    round_to_pairs<WHOLE>(packed_.data + p * STEP, PANEL, rows, units_.data + p * COUNT);
             if (of_.gram) multiply(rows, first + rows);
         }
     }
@@ -241,6 +241,16 @@ void add_coarse_gram(const GramRows<Data>& rows) {
     Pack<Data, Data, true>(rows).run();
 #else
     Pack<Data, Data>(rows).run();
+#endif
+}
+
+// Sums are NaN where a value is no whole number or too large, unless doubles are used.
+template <class Data>
+void add_whole_gram(const GramRows<Data>& rows) {
+#if defined(__x86_64__)
+    Pack<Data, Data, true, true>(rows).run();
+#else
+    Pack<double, Data>(rows).run();
 #endif
 }
 

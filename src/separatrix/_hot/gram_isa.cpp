@@ -7,7 +7,8 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 template <class Data>
-constexpr GramKernels<Data> all_grams = {add_gram<double, Data>, add_gram<float, Data>, add_coarse_gram<Data>};
+constexpr GramKernels<Data> all_grams = {
+    {add_gram<double, Data>, add_gram<float, Data>, add_coarse_gram<Data>, add_whole_gram<Data>}};
 
 const GramSet table = {all_grams<float>, all_grams<double>, mirror};
 

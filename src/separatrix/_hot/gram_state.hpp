@@ -23,8 +23,7 @@ struct GramRows {
 template <class Data>
 struct GramKernels {
     using Add = void (*)(const GramRows<Data>&);
-    Add twofold, single, coarse;  // products in double or float, or of values rounded to 16 bits
-    Add of(int precision) const { return precision == 0 ? twofold : precision == 1 ? single : coarse; }
+    Add of[4];  // products in double or float, of values rounded to 16 bits, of whole numbers
 };
 
 struct GramSet {

@@ -27,6 +27,7 @@ def add_products(
     order: Array | None = None,
     single: bool = False,
     coarse: bool = False,
+    whole: bool = False,
 ) -> None:
     r"""Add ``Σ s_i z_i z_iᵀ`` and, class by class, ``Σ s_i z_i`` to what is there, with ``z = x − origin``.
 
@@ -54,6 +55,9 @@ def add_products(
     coarse : bool
         Whether about four digits of the products will do (not of the sums), where the processor multiplies
         16-bit integers faster: each feature of a few hundred rows is rounded by at most 1.4e-4 of its length.
+    whole : bool
+        Whether ``z`` are whole numbers below 2¹⁵, whose products are exact and as fast. Where one is not,
+        sums of its feature may be NaN. There must be no weights.
 
     Examples
     --------
@@ -68,7 +72,7 @@ def add_products(
         block = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("="))
     _hot.add_products(
         block,
-        2 if coarse else int(single),
+        3 if whole else 2 if coarse else int(single),
         None if order is None else np.ascontiguousarray(order, dtype=np.int64),
         None if classes is None else np.ascontiguousarray(classes, dtype=np.int32),
         None if weights is None else np.ascontiguousarray(weights, dtype=np.float64),

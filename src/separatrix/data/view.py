@@ -227,6 +227,7 @@ class DataView(ABC):
         *,
         single: bool = False,
         coarse: bool = False,
+        whole: bool = False,
     ) -> tuple[Array, Array]:
         """Return ``Σ s_i z_i z_iᵀ`` and, for each class, ``Σ s_i z_i`` of dense rows, ``z = x − origin``.
 
@@ -238,7 +239,7 @@ class DataView(ABC):
             Number of each row's class, below ``n_classes``.
         n_classes : int
             Number of classes.
-        weights, origin, single, coarse
+        weights, origin, single, coarse, whole
             As in :func:`separatrix.data.products.add_products`.
         """
         d, largest = self.shape[1], np.finfo(self.dtype).max
@@ -253,6 +254,7 @@ class DataView(ABC):
                 origin=origin,
                 single=single,
                 coarse=coarse,
+                whole=whole,
             )
             if not np.all(total.product.diagonal() <= largest):
                 raise NotFiniteError

@@ -16,7 +16,9 @@ by the same formula.
 
 Products of float32 rows are summed in double precision, too. Only where a glance at a few rows shows a
 covariance far from singular may stretches of a few hundred rows be summed in single precision, which is twice
-as fast: entries are then off by less than 1e-6 of the features' spread.
+as fast: entries are then off by less than 1e-6 of the features' spread. Rows of whole numbers (grey values,
+counts, codes) about class means that are rounded to whole numbers have exact products of 16-bit integers,
+which are faster still.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ LARGEST_SCATTER = 1 << 30
 _PIECE_BYTES = 32 << 20
 #: Fewest features, and rows for each, whose products may be summed in single precision.
 _MANY, _ROWS = 64, 40
+#: Values of whole numbers from which their products matter, and rows that tell whether they are such.
+_LARGE, _SEEN = 1 << 20, 64
 #: Reciprocal condition of correlations that single precision does not harm, and largest mean of a feature in
 #: units of its spread.
 _WELL, _FAR = 1e-2, 100.0
@@ -221,10 +225,14 @@ def class_moments(
     if matrices > 1 and matrices * d * d * 8 > BLOCK_BYTES:
         return _class_by_class(view, numbers, n_classes, weights)
 
+    if kind == "shared":
+        exact = _of_whole_numbers(view, numbers, n_classes, weights)
+        if exact is not None:
+            return exact
     if single and kind == "shared":
         near = _near_means(view, numbers, n_classes, weights)
         if near is not None:
-            return _about(view, numbers, n_classes, weights, near)
+            return _about(view, numbers, n_classes, weights, near, single=True)
 
     def add(total: Moments, rows: slice, block: Any) -> Moments:
         s = None if weights is None else weights[rows]
@@ -247,10 +255,12 @@ def class_moments(
     return moments
 
 
-def _about(view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array) -> Moments:
-    """Return the moments of float32 rows, summed in single precision about means that are nearly right."""
+def _about(
+    view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array, **products: bool
+) -> Moments:
+    """Return the moments of rows whose products are summed about means that are nearly right."""
     weight = np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
-    scatter, sums = view.class_products(classes, n_classes, weights, near, single=True)
+    scatter, sums = view.class_products(classes, n_classes, weights, near, **products)
     present = weight[:, None] > 0
     moved = np.divide(sums, weight[:, None], out=np.zeros_like(sums), where=present)
     spread = np.sqrt(weight)[:, None] * moved
@@ -259,11 +269,35 @@ def _about(view: DataView, classes: Array, n_classes: int, weights: Array | None
     return Moments(weight, np.where(present, near + moved, 0.0), scatter, np.zeros_like(sums))
 
 
+def _in_memory(view: DataView) -> bool:
+    return getattr(view, "rows_in_place", False) and not view.sparse
+
+
+def _of_whole_numbers(
+    view: DataView, classes: Array, n_classes: int, weights: Array | None
+) -> Moments | None:
+    """Return the moments of rows of whole numbers that differ little; None of others."""
+    n, d = view.shape
+    if weights is not None or not _in_memory(view) or d < _MANY or n * d < _LARGE:
+        return None
+    seen = np.arange(_SEEN) * n // _SEEN
+    few, of = view.take(seen), classes[seen]
+    if not np.all(np.rint(few) == few):
+        return None
+    near = view.take(_first_of(classes, n_classes, None)).astype(np.float64)
+    for k in np.unique(of):
+        near[k] = np.rint(few[of == k].mean(axis=0, dtype=np.float64))
+    try:
+        rounded = near.astype(view.dtype).astype(np.float64)  # as the rows are from which it is subtracted
+        return _about(view, classes, n_classes, None, rounded, whole=True)
+    except NotFiniteError:
+        return None
+
+
 def _near_means(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Array | None:
     """Return about the mean of each class, rounded as the rows are; None where single precision does harm."""
     n, d = view.shape
-    in_memory = getattr(view, "rows_in_place", False) and not view.sparse
-    if view.dtype != np.float32 or not in_memory or d < _MANY or n < _ROWS * d:
+    if view.dtype != np.float32 or not _in_memory(view) or d < _MANY or n < _ROWS * d:
         return None
     seen = glance(view, classes, n_classes, weights)
     if seen.condition < _WELL or seen.largest_mean > _FAR:
