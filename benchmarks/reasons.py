@@ -30,10 +30,6 @@ REASONS = {
         "proves it, which the peer's penalty spares it",
         "": "the work is one Gram matrix, which the peer too forms at the speed of BLAS",
     },
-    "lda-default": {
-        "fashion": "some pixels are nearly constant, so that the covariance is summed in double precision, "
-        "which takes twice as long as the peer's single precision",
-    },
     "lda-fastest": {
         "": "the work is one covariance of all classes, which the peer too forms at the speed of BLAS",
     },
