@@ -47,6 +47,15 @@ def _turns(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[
     return seconds
 
 
+def _against(
+    case: str, path: Path, repeats: int, ours: Callable[[], Any], name: str, peer: Callable[[], Any]
+) -> list[Row]:
+    """The row of two readers of one file, in turns."""
+    seconds = _turns({"ours": ours, "peer": peer}, repeats)
+    size = f"{path.stat().st_size / 1e6:.0f} MB"
+    return [timed(case, "read", "read", seconds["ours"], name, seconds["peer"], size=size)]
+
+
 def _svmlight(case: str, rows: int, repeats: int) -> list[Row]:
     from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
@@ -61,21 +70,10 @@ def _svmlight(case: str, rows: int, repeats: int) -> list[Row]:
         difference = abs(_widened(read.X, widest) - _widened(known[0], widest))
         if difference.nnz and difference.max() > 1e-12:
             raise ValueError("the two readers differ")
-        seconds = _turns(
-            {"ours": lambda: sx.read(path), "peer": lambda: load_svmlight_file(str(path))}, repeats
+        return _against(
+            case, path, repeats, lambda: sx.read(path),
+            "scikit-learn load_svmlight_file", lambda: load_svmlight_file(str(path)),
         )
-        megabytes = path.stat().st_size / 1e6
-    return [
-        timed(
-            case,
-            "read",
-            "read",
-            seconds["ours"],
-            "scikit-learn load_svmlight_file",
-            seconds["peer"],
-            size=f"{megabytes:.0f} MB",
-        )
-    ]
 
 
 def _widened(X: Any, columns: int) -> Any:
@@ -111,19 +109,10 @@ def _csv(case: str, rows: int, repeats: int) -> list[Row]:
         _write_csv(path, rows, 20)
         if not np.array_equal(sx.read(path, "kind").X, peer(path)[0]):
             raise ValueError("the two readers differ")
-        seconds = _turns({"ours": lambda: sx.read(path, "kind"), "peer": lambda: peer(path)}, repeats)
-        megabytes = path.stat().st_size / 1e6
-    return [
-        timed(
-            case,
-            "read",
-            "read",
-            seconds["ours"],
-            "pyarrow read_csv and column_stack",
-            seconds["peer"],
-            size=f"{megabytes:.0f} MB",
+        return _against(
+            case, path, repeats, lambda: sx.read(path, "kind"),
+            "pyarrow read_csv and column_stack", lambda: peer(path),
         )
-    ]
 
 
 def _write_texts(path: Path, rows: int) -> None:
@@ -157,21 +146,10 @@ def _texts(case: str, rows: int, repeats: int) -> list[Row]:
             or ours.y.tolist() != known["kind"].to_pylist()
         ):
             raise ValueError("the two readers differ")
-        seconds = _turns(
-            {"ours": lambda: sx.read(path, "kind"), "peer": lambda: arrow.read_csv(path)}, repeats
+        return _against(
+            case, path, repeats, lambda: sx.read(path, "kind"),
+            "pyarrow read_csv", lambda: arrow.read_csv(path),
         )
-        megabytes = path.stat().st_size / 1e6
-    return [
-        timed(
-            case,
-            "read",
-            "read",
-            seconds["ours"],
-            "pyarrow read_csv",
-            seconds["peer"],
-            size=f"{megabytes:.0f} MB",
-        )
-    ]
 
 
 def _compare(case: str) -> list[Row]:
