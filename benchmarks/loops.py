@@ -60,7 +60,7 @@ def _gram(kernel: kernels.StringKernel, count: int) -> Loop:
 
 def _coarse_products() -> Loop:
     X = datasets.dense(1600, 320, 2, "float32").X
-    return lambda: add_products(X, np.zeros((320, 320)), coarse=True)
+    return lambda: add_products(X, np.zeros((320, 320)), precision="coarse")
 
 
 def _file(name: str) -> Path:

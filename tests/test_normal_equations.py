@@ -22,9 +22,9 @@ def sums(monkeypatch):
     monkeypatch.setattr(normal_equations, "_MORE_COARSE", 0)
     kinds, products = [], DataView.class_products
 
-    def spy(self, *given, coarse=False, **options):
-        kinds.append("coarse" if coarse else "exact")
-        return products(self, *given, coarse=coarse, **options)
+    def spy(self, *given, precision="double", **options):
+        kinds.append("coarse" if precision == "coarse" else "exact")
+        return products(self, *given, precision=precision, **options)
 
     monkeypatch.setattr(DataView, "class_products", spy)
     return kinds
@@ -121,9 +121,9 @@ def test_slow_corrections_end_in_exact_sums(sums, monkeypatch, dtype):
     coef, _ = solution(X, np.eye(CLASSES)[y], 0.0, np.ones(len(y)), True)
     products = DataView.class_products
 
-    def poor(self, *given, coarse=False, **options):
-        scatter, by_class = products(self, *given, coarse=coarse, **options)
-        return scatter * (1 + 0.04 * coarse * np.eye(len(scatter))), by_class
+    def poor(self, *given, precision, **options):
+        scatter, by_class = products(self, *given, precision=precision, **options)
+        return scatter * (1 + 0.04 * (precision == "coarse") * np.eye(len(scatter))), by_class
 
     monkeypatch.setattr(DataView, "class_products", poor)
     model = LeastSquaresClassifier(solver="primal").fit(X, y)

@@ -83,9 +83,7 @@ def test_sums_of_every_kind(instruction_set, layout, dtype, precision, what):
     one = random.normal(size=d).astype(np.float32).astype(np.float64)
     origin = np.outer([1, 2, 3, 4], one) if every or what == "origins" else one if what == "origin" else None
     order = random.permutation(n)[:100] if every or what == "order" else None
-    given = dict(classes=classes, weights=weights, origin=origin, order=order)
-    if precision != "double":
-        given[precision] = True
+    given = dict(classes=classes, weights=weights, origin=origin, order=order, precision=precision)
     gram, sums = np.zeros((d, d)), np.zeros((4, d))
     add_products(laid_out(X, layout), gram, sums, **given)
     expected = slow(X, 4, classes, weights, origin, order)
@@ -123,7 +121,7 @@ def test_coarse_products_are_those_of_rounded_features(instruction_set, n, dtype
     X[1:, 6] = 0.0  # one value alone
     X[:, 7] = (random.random(n) < 0.1) * 1e-12
     gram = np.zeros((d, d))
-    add_products(X, gram, coarse=True)
+    add_products(X, gram, precision="coarse")
     Z = X.astype(np.float64)
     size = np.linalg.norm(Z, axis=0)
     size[size == 0] = 1.0
@@ -142,7 +140,7 @@ def test_coarse_products_of_what_is_not_finite_are_nan(instruction_set, dtype, b
     X = np.random.default_rng(0).normal(size=(300, 12)).astype(dtype)
     X[250, 9] = bad
     gram = np.zeros((12, 12))
-    add_products(X, gram, coarse=True)
+    add_products(X, gram, precision="coarse")
     assert np.isnan(symmetric(gram)[9]).all()
     assert np.isfinite(np.delete(np.delete(gram, 9, axis=0), 9, axis=1)).all()
 
@@ -159,7 +157,12 @@ def test_products_of_whole_numbers_are_exact(instruction_set, n, dtype):
     near[:, 6] = 0
     gram, sums = np.zeros((d, d)), np.zeros((3, d))
     add_products(
-        (X + near[classes]).astype(dtype), gram, sums, classes=classes, origin=near.astype(float), whole=True
+        (X + near[classes]).astype(dtype),
+        gram,
+        sums,
+        classes=classes,
+        origin=near.astype(float),
+        precision="whole",
     )
     assert_array_equal(symmetric(gram), X.T @ X)
     assert_array_equal(sums, [X[classes == k].sum(axis=0) for k in range(3)])
@@ -171,7 +174,7 @@ def test_what_is_no_whole_number_is_seen(instruction_set, dtype, bad):
     X = np.random.default_rng(0).integers(0, 9, size=(300, 12)).astype(dtype)
     X[250, 9] = bad
     gram = np.zeros((12, 12))
-    add_products(X, gram, whole=True)
+    add_products(X, gram, precision="whole")
     Z = X.astype(float)
     told = np.isnan(symmetric(gram)[9, 9])
     assert told or gram[9, 9] == Z[:, 9] @ Z[:, 9]  # elsewhere than on x86 they are doubles

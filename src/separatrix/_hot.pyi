@@ -196,7 +196,7 @@ def sweep_csr(
 def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
 # With z = x − origin: adds Σ s z zᵀ to gram, on and above the diagonal, and Σ s z of each class to sums. The
 # rows are those of order; origin is one row or one for each class; products in double (0) or float (1), or of
-# values rounded to 16 bits (2), or of whole numbers (3; NaN if some are not, or too large).
+# values rounded to 16 bits (2), or of whole numbers (3; NaN if some are not, or too large): Precision.
 def add_products(
     X: NDArray[Any],
     precision: int,

@@ -12,7 +12,7 @@ template <class Data>
 void bind_rows(nb::module_& m) {
     m.def(
         "add_products",
-        [](const Matrix<const Data>& X, int precision,
+        [](const Matrix<const Data>& X, std::uint32_t precision,
            const std::optional<Array<const std::int64_t>>& order,
            const std::optional<Array<const std::int32_t>>& classes,
            const std::optional<Array<const double>>& weights, const std::optional<Array<const double>>& origin,
@@ -37,7 +37,7 @@ void bind_rows(nb::module_& m) {
             if constexpr (std::is_same_v<Data, float>) kernels = &set.single_precision;
             else kernels = &set.double_precision;
             nb::gil_scoped_release release;
-            kernels->of[precision & 3](rows);
+            kernels->of[precision % PRECISIONS](rows);
         },
         "X"_a, "precision"_a, "order"_a.none(), "classes"_a.none(), "weights"_a.none(), "origin"_a.none(),
         "sums"_a.none(), "gram"_a.none());

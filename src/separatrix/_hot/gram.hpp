@@ -96,9 +96,10 @@ __attribute__((noinline)) void gram_tile(const T* a, std::int64_t panel, const T
 }
 
 // A pack of rows, panel by panel; features beyond the last are 0, or whatever: their products are not kept.
-template <class T, class Data, bool COARSE = false, bool WHOLE = false>
+template <class T, class Data, Precision HOW>
 class Pack {
     using R = Register<T>;
+    static constexpr bool WHOLE = HOW == Precision::whole, COARSE = WHOLE || HOW == Precision::coarse;
     // Numbers that are multiplied at a time, and where: in panels of T, or rounded where one or two of these were.
     using Factor = std::conditional_t<COARSE, float, T>;
     static constexpr int COUNT = Register<Factor>::COUNT;
@@ -229,29 +230,18 @@ class Pack {
     }
 };
 
-template <class T, class Data>
+// Of whole numbers, sums are NaN where a value is none or too large, unless doubles are used.
+template <Precision HOW, class Data>
 void add_gram(const GramRows<Data>& rows) {
-    Pack<T, Data>(rows).run();
-}
-
-// Where integers are multiplied no quicker, values stay as they are.
-template <class Data>
-void add_coarse_gram(const GramRows<Data>& rows) {
+    using enum Precision;
 #if defined(__x86_64__)
-    Pack<Data, Data, true>(rows).run();
+    constexpr bool INTEGERS = true;
 #else
-    Pack<Data, Data>(rows).run();
+    constexpr bool INTEGERS = false;  // they are multiplied no quicker: coarse values stay as they are
 #endif
-}
-
-// Sums are NaN where a value is no whole number or too large, unless doubles are used.
-template <class Data>
-void add_whole_gram(const GramRows<Data>& rows) {
-#if defined(__x86_64__)
-    Pack<Data, Data, true, true>(rows).run();
-#else
-    Pack<double, Data>(rows).run();
-#endif
+    if constexpr (HOW == in_single) Pack<float, Data, in_single>(rows).run();
+    else if constexpr (HOW == in_double || (HOW == whole && !INTEGERS)) Pack<double, Data, in_double>(rows).run();
+    else Pack<Data, Data, INTEGERS ? HOW : in_double>(rows).run();
 }
 
 // Copies what is above the diagonal below it, in squares that stay in the caches.

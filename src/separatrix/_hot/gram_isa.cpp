@@ -8,7 +8,8 @@ namespace {
 
 template <class Data>
 constexpr GramKernels<Data> all_grams = {
-    {add_gram<double, Data>, add_gram<float, Data>, add_coarse_gram<Data>, add_whole_gram<Data>}};
+    {add_gram<Precision::in_double, Data>, add_gram<Precision::in_single, Data>, add_gram<Precision::coarse, Data>,
+     add_gram<Precision::whole, Data>}};
 
 const GramSet table = {all_grams<float>, all_grams<double>, mirror};
 

@@ -20,10 +20,14 @@ struct GramRows {
     double* gram;                  // (d, d), added to on and above the diagonal, or null
 };
 
+// How products are made: in double or float, of values rounded to 16 bits, of whole numbers.
+enum class Precision { in_double, in_single, coarse, whole };
+constexpr int PRECISIONS = 4;
+
 template <class Data>
 struct GramKernels {
     using Add = void (*)(const GramRows<Data>&);
-    Add of[4];  // products in double or float, of values rounded to 16 bits, of whole numbers
+    Add of[PRECISIONS];
 };
 
 struct GramSet {

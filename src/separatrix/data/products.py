@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from separatrix import _hot
 
 Array = NDArray[Any]
+#: How products are made, in the core's order (``Precision`` in ``_hot/gram_state.hpp``).
+Precision = Literal["double", "single", "coarse", "whole"]
+_NUMBERS = {name: number for number, name in enumerate(get_args(Precision))}
 
 
 class NotFiniteError(ArithmeticError):
@@ -25,9 +28,7 @@ def add_products(
     weights: Array | None = None,
     origin: Array | None = None,
     order: Array | None = None,
-    single: bool = False,
-    coarse: bool = False,
-    whole: bool = False,
+    precision: Precision = "double",
 ) -> None:
     r"""Add ``Σ s_i z_i z_iᵀ`` and, class by class, ``Σ s_i z_i`` to what is there, with ``z = x − origin``.
 
@@ -50,14 +51,12 @@ def add_products(
         What is subtracted from the rows, from all or from those of each class.
     order : ndarray of int of shape (m,) or None
         The rows that count; all if not given.
-    single : bool
-        Whether products of a few hundred rows may be summed in single precision.
-    coarse : bool
-        Whether about four digits of the products will do (not of the sums), where the processor multiplies
-        16-bit integers faster: each feature of a few hundred rows is rounded by at most 1.4e-4 of its length.
-    whole : bool
-        Whether ``z`` are whole numbers below 2¹⁵, whose products are exact and as fast. Where one is not,
-        sums of its feature may be NaN. There must be no weights.
+    precision : {"double", "single", "coarse", "whole"}
+        How products (not the sums) are made. "single": those of a few hundred rows are summed in single
+        precision. "coarse": with about four digits, where the processor multiplies 16-bit integers faster;
+        each feature of a few hundred rows is rounded by at most 1.4e-4 of its length. "whole": exact and as
+        fast for ``z`` that are whole numbers below 2¹⁵, without weights; where one is not whole, sums of its
+        feature may be NaN.
 
     Examples
     --------
@@ -72,7 +71,7 @@ def add_products(
         block = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("="))
     _hot.add_products(
         block,
-        3 if whole else 2 if coarse else int(single),
+        _NUMBERS[precision],
         None if order is None else np.ascontiguousarray(order, dtype=np.int64),
         None if classes is None else np.ascontiguousarray(classes, dtype=np.int32),
         None if weights is None else np.ascontiguousarray(weights, dtype=np.float64),

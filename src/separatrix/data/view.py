@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix import _hot
-from separatrix.data.products import NotFiniteError, add_products, symmetric
+from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
 from separatrix.data.threads import in_threads, single_threaded
 
 Array = NDArray[Any]
@@ -225,9 +225,7 @@ class DataView(ABC):
         weights: Array | None = None,
         origin: Array | None = None,
         *,
-        single: bool = False,
-        coarse: bool = False,
-        whole: bool = False,
+        precision: Precision = "double",
     ) -> tuple[Array, Array]:
         """Return ``Σ s_i z_i z_iᵀ`` and, for each class, ``Σ s_i z_i`` of dense rows, ``z = x − origin``.
 
@@ -239,7 +237,7 @@ class DataView(ABC):
             Number of each row's class, below ``n_classes``.
         n_classes : int
             Number of classes.
-        weights, origin, single, coarse, whole
+        weights, origin, precision
             As in :func:`separatrix.data.products.add_products`.
         """
         d, largest = self.shape[1], np.finfo(self.dtype).max
@@ -252,9 +250,7 @@ class DataView(ABC):
                 classes=None if n_classes == 1 else classes[rows],
                 weights=None if weights is None else weights[rows],
                 origin=origin,
-                single=single,
-                coarse=coarse,
-                whole=whole,
+                precision=precision,
             )
             if not np.all(total.product.diagonal() <= largest):
                 raise NotFiniteError

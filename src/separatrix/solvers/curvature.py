@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from separatrix import _hot
 from separatrix.data.memory import ChosenRows
-from separatrix.data.products import NotFiniteError, add_products, symmetric
+from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers._factor import Factor
@@ -152,7 +152,7 @@ def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bo
     intercept the border is 0.
     """
     d, M = view.shape[1], weights.shape[1]
-    single = np.dtype(dtype) == np.float32
+    precision: Precision = "single" if np.dtype(dtype) == np.float32 else "double"
     near = mean.astype(dtype).astype(np.float64)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
@@ -163,7 +163,7 @@ def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bo
             if view.sparse:
                 _hot.gram_csr(*csr_parts(block), v, gram)
             else:
-                add_products(block, gram, sums, weights=v, origin=near, single=single)
+                add_products(block, gram, sums, weights=v, origin=near, precision=precision)
         if view.sparse:
             total[:, -1] += (block.T @ own).T
         return total

@@ -55,7 +55,7 @@ def glance(view: DataView, classes: Array, n_classes: int, weights: Array | None
     means /= np.where(weight > 0, weight, 1.0)[:, None]
     means = means.astype(np.float32).astype(np.float64)
     try:
-        R, _ = sample.class_products(numbers, n_classes, s, means, single=True)
+        R, _ = sample.class_products(numbers, n_classes, s, means, precision="single")
     except NotFiniteError:
         return Glance(0.0, np.inf, weight, means)
     diagonal = R.diagonal().copy()

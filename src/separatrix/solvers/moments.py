@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.data.memory import ChosenRows
-from separatrix.data.products import NotFiniteError, add_products, symmetric
+from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.solvers.glance import glance
@@ -232,7 +232,7 @@ def class_moments(
     if single and kind == "shared":
         near = _near_means(view, numbers, n_classes, weights)
         if near is not None:
-            return _about(view, numbers, n_classes, weights, near, single=True)
+            return _about(view, numbers, n_classes, weights, near, "single")
 
     def add(total: Moments, rows: slice, block: Any) -> Moments:
         s = None if weights is None else weights[rows]
@@ -256,11 +256,11 @@ def class_moments(
 
 
 def _about(
-    view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array, **products: bool
+    view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array, precision: Precision
 ) -> Moments:
     """Return the moments of rows whose products are summed about means that are nearly right."""
     weight = np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
-    scatter, sums = view.class_products(classes, n_classes, weights, near, **products)
+    scatter, sums = view.class_products(classes, n_classes, weights, near, precision=precision)
     present = weight[:, None] > 0
     moved = np.divide(sums, weight[:, None], out=np.zeros_like(sums), where=present)
     spread = np.sqrt(weight)[:, None] * moved
@@ -289,7 +289,7 @@ def _of_whole_numbers(
         near[k] = np.rint(few[of == k].mean(axis=0, dtype=np.float64))
     try:
         rounded = near.astype(view.dtype).astype(np.float64)  # as the rows are from which it is subtracted
-        return _about(view, classes, n_classes, None, rounded, whole=True)
+        return _about(view, classes, n_classes, None, rounded, "whole")
     except NotFiniteError:
         return None
 

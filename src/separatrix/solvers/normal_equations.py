@@ -35,6 +35,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from separatrix import _hot
+from separatrix.data.products import Precision
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
@@ -182,16 +183,17 @@ class Primal(_Direct):
         enough = (_MANY_COARSE + _MORE_COARSE * p.columns) * (1 if p.view.dtype == np.float32 else 2)
         coarse = d >= enough and n * d >= _LARGE and not p.view.sparse
         if coarse and self.hasty:
-            return self._attempt(coarse=True) or self._attempt()
+            return self._attempt("coarse") or self._attempt()
         single = d >= _MANY + _MORE * p.columns and p.view.dtype == np.float32 and not p.view.sparse
         if single and n >= _TALL * d:  # a glance at a few rows saves sums that would have to be formed again
             single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights).condition >= _WELL_SINGLE
-        return (single and self._attempt(single=True)) or self._attempt()
+        return (single and self._attempt("single")) or self._attempt()
 
-    def _attempt(self, *, single: bool = False, coarse: bool = False) -> bool:
+    def _attempt(self, precision: Precision = "double") -> bool:
         """Sum, factorise and solve; return whether the factors can be trusted."""
         p = self.problem
-        weight, means, self.mean, scatter = statistics(p, single=single, coarse=coarse)
+        weight, means, self.mean, scatter = statistics(p, precision)
+        coarse, well = precision == "coarse", _WELL_SINGLE if precision == "single" else _WELL
         variance = np.einsum("ii->i", scatter).copy()
         if coarse and np.any((variance <= 0) & means.any(axis=0)):  # too small for single precision
             return False
@@ -206,14 +208,14 @@ class Primal(_Direct):
         for alpha in np.unique(p.alpha):
             M = scatter.copy()
             np.einsum("ii->i", M)[:] += alpha
-            factor = _Cholesky(M, self.constant if alpha == 0 else None, _WELL_SINGLE if single else _WELL)
+            factor = _Cholesky(M, self.constant if alpha == 0 else None, well)
             if not factor.sound or (coarse and factor.least < _WELL_COARSE):
-                exact = not (single or coarse or p.alpha.any())
+                exact = precision == "double" and not p.alpha.any()
                 return exact and self._without_null_space(scatter, R, length)
             self._cholesky[float(alpha)] = factor
         condition = min(factor.condition for factor in self._cholesky.values())
         self.coarse = coarse
-        self._begin(scatter, R, accurate=not (single or coarse) and condition >= _EASY)
+        self._begin(scatter, R, accurate=precision == "double" and condition >= _EASY)
         return True
 
     def _begin(self, scatter: Array, R: Array, *, accurate: bool) -> None:

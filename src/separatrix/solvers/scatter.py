@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
+from separatrix.data.products import Precision
 from separatrix.data.view import Array
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._products import padding
@@ -41,7 +42,7 @@ def _shift(problem: Regression) -> Array | None:
 
 
 def statistics(
-    problem: Regression, *, single: bool = False, coarse: bool = False
+    problem: Regression, precision: Precision = "double"
 ) -> tuple[Array, Array, Array, Array]:
     """Return class weights, class means less the total mean, the total mean, and the scatter.
 
@@ -53,10 +54,8 @@ def statistics(
     ----------
     problem : Regression
         Samples, classes and weights.
-    single : bool
-        Whether products may be made in single precision.
-    coarse : bool
-        Whether about four digits of the scatter will do.
+    precision : {"double", "single", "coarse"}
+        How products of dense samples are made (:func:`separatrix.data.products.add_products`).
     """
     p = problem
     n, d = p.view.shape
@@ -68,12 +67,12 @@ def statistics(
         return _sparse_statistics(p, classes, weight)
     shift = _shift(p)
     # Rounded as the samples are from which it is subtracted.
-    rounded = np.float32 if single or (coarse and p.view.dtype == np.float32) else np.float64
+    rounded = np.float64 if precision == "double" else np.float32 if precision == "single" else p.view.dtype
     origin = np.zeros(d) if shift is None else shift.astype(rounded)
     origin = origin.astype(np.float64, copy=False)
 
     far = None if shift is None else origin
-    S, sums = p.view.class_products(classes, K, p.weights, far, single=single, coarse=coarse)
+    S, sums = p.view.class_products(classes, K, p.weights, far, precision=precision)
     means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:
