@@ -47,20 +47,22 @@ def test_products_of_sparse_rows(index):
     parts = [
         (A.data, A.indices.astype(index), A.indptr.astype(index)) for A in (X[5:11], sparse.csr_array(X.T))
     ]
-    out = np.full((6, 17), np.nan)
-    _hot.gram_rows(*parts[0], *parts[1], 9, out)
-    assert_allclose(out, (X[5:11] @ X[9:26].T).toarray(), rtol=1e-14)
+    out = np.ones((6, 17))
+    _hot.add_gram_rows(*parts[0], *parts[1], 9, out)
+    assert_allclose(out, 1.0 + (X[5:11] @ X[9:26].T).toarray(), rtol=1e-14)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 90, 131])
 @pytest.mark.parametrize("ridges", [(0.0,), (1e-3,)])
-def test_factor_solves_roughly(n, ridges, monkeypatch):
+@pytest.mark.parametrize(("rows", "frequent"), [(256, 0.1), (7, 0.1), (16, 2.0), (16, -1.0)])
+def test_factor_solves_roughly(n, ridges, rows, frequent, monkeypatch):
     monkeypatch.setattr(sample_factor, "_RIDGES", ridges)
+    monkeypatch.setattr(sample_factor, "_ROWS", rows)
+    monkeypatch.setattr(sample_factor, "_FREQUENT", frequent)
     X, _ = counts(n)
     random = np.random.default_rng(n)
     root, mean = random.uniform(0, 2, n), np.asarray(X.mean(axis=0)).ravel()
-    along = X @ mean - 0.5 * mean @ mean
-    factor = SampleFactor(X, root, along, 2.0, lambda: False)
+    factor = SampleFactor(X, root, mean, 2.0, lambda: False)
     assert factor.sound
     A = root[:, None] * (X.toarray() - mean)
     M = A @ A.T + 2.0 * np.eye(n)
@@ -92,6 +94,16 @@ def test_agrees_with_a_dense_solution(n, kind, alpha):
     assert_allclose(certificate.primal, objective, rtol=1e-9)
     assert certificate.dual <= objective * (1 + 1e-12)
     assert certificate.relative_gap < 1e-9
+
+
+def test_classes_whose_targets_depend_on_each_other():
+    X, y = counts(150)
+    y = np.arange(150) % 25  # 24 directions, which are fewer registers than 25 columns
+    model = RidgeClassifier(alpha=0.5, solver="cholesky").fit(X, y)
+    W, b, objective = exact(X, 2.0 * np.eye(25)[y] - 1, 0.5)
+    assert_allclose(model.coef_, W, atol=1e-9 * np.abs(W).max())
+    assert_allclose(model.intercept_, b, atol=1e-8)
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-9)
 
 
 def test_the_bound_holds_wherever_the_fit_ends():
@@ -154,3 +166,13 @@ def test_a_factor_that_fails_leaves_the_rest_to_another_route(monkeypatch):
     model = RidgeClassifier(solver="cholesky", tol=1e-8).fit(X, y)
     assert model.solver_ == "sparse_cg"
     assert_allclose(model.coef_, W, atol=1e-5 * np.abs(W).max())
+
+
+def test_solutions_that_are_not_finite_end_in_double_precision(monkeypatch):
+    X, y = counts(90)
+    monkeypatch.setattr(SampleFactor, "solve", lambda self, R: np.full_like(R, np.nan))
+    model = RidgeClassifier(solver="cholesky").fit(X, y)
+    W, _, objective = exact(X, 2.0 * np.eye(3)[y] - 1, 1.0)
+    assert_allclose(model.coef_, W, atol=1e-9 * np.abs(W).max())
+    assert model.certificate_.status == "converged"
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-9)

@@ -111,14 +111,14 @@ template <class Index>
 void bind_gram_rows(nb::module_& m) {
     using Values = Array<const double>;
     using Places = Array<const Index>;
-    m.def("gram_rows", [](const Values& data, const Places& indices, const Places& indptr, const Values& column_data,
-                          const Places& column_indices, const Places& column_indptr, std::int64_t lo,
-                          const Array<double>& out) {
+    m.def("add_gram_rows", [](const Values& data, const Places& indices, const Places& indptr,
+                              const Values& column_data, const Places& column_indices, const Places& column_indptr,
+                              std::int64_t lo, const Array<double>& out) {
         const SparsePart<Index> rows = {data.data(), indices.data(), indptr.data()};
         const SparsePart<Index> columns = {column_data.data(), column_indices.data(), column_indptr.data()};
         nb::gil_scoped_release release;
-        gram_rows(rows, columns, static_cast<std::int64_t>(out.shape(0)), static_cast<Index>(lo),
-                  static_cast<Index>(lo + static_cast<std::int64_t>(out.shape(1))), out.data());
+        add_gram_rows(rows, columns, static_cast<std::int64_t>(out.shape(0)), static_cast<Index>(lo),
+                      static_cast<Index>(lo + static_cast<std::int64_t>(out.shape(1))), out.data());
     });
 }
 

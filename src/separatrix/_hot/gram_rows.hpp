@@ -13,21 +13,19 @@ struct SparsePart {
     const Index* indptr;
 };
 
-// out[t][k − lo] = Σ_j x_tj x_kj for k from lo to hi: some rows times others, the columns of all being at hand.
+// out[t][k − lo] += Σ_j x_tj x_kj for k from lo to hi: some rows times others, the columns of all being at hand.
 // One row of products at a time stays in the caches.
 template <class Index>
-void gram_rows(const SparsePart<Index>& rows, const SparsePart<Index>& columns, std::int64_t count, Index lo,
-               Index hi, double* out) {
+void add_gram_rows(const SparsePart<Index>& rows, const SparsePart<Index>& columns, std::int64_t count, Index lo,
+                   Index hi, double* out) {
     for (std::int64_t t = 0; t < count; ++t, out += hi - lo) {
-        std::fill(out, out + (hi - lo), 0.0);
         for (std::int64_t p = rows.indptr[t]; p < rows.indptr[t + 1]; ++p) {
             const double x = rows.data[p];
             const Index *k = columns.indices + columns.indptr[rows.indices[p]],
                         *end = columns.indices + columns.indptr[rows.indices[p] + 1];
             k = std::lower_bound(k, end, lo);
-            end = std::lower_bound(k, end, hi);
             const double* value = columns.data + (k - columns.indices);
-            for (; k < end; ++k, ++value) out[*k - lo] += x * *value;
+            for (; k < end && *k < hi; ++k, ++value) out[*k - lo] += x * *value;
         }
     }
 }

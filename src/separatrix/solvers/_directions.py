@@ -13,6 +13,9 @@ import numpy as np
 
 from separatrix.data.view import Array
 
+#: Square of a direction of unit length, less what others have of it, that is nothing but rounding.
+_DEPENDENT = 1e-13
+
 
 class Directions:
     """The steps of one system, or of several with the same matrix, each with its own lengths.
@@ -69,6 +72,68 @@ class Directions:
         self.P += Z
         self.rz = rz
         return turn
+
+
+class JointDirections:
+    r"""The steps of several systems with the same matrix, which share their directions (O'Leary, 1980).
+
+    With ``P`` the directions of all systems, ``G = PᵀHP``:
+
+        V ← V + P G⁻¹PᵀR,    R ← R − H P G⁻¹PᵀR,    Z = M⁻¹R,    P ← basis of Z − P G⁻¹(HP)ᵀZ
+
+    Every system takes the best step within all directions, so a few eigenvalues of the matrix that lie
+    apart, or near 0, cost each of them nothing: as many as there are systems are gone after one step. What
+    depends on other directions is left out.
+
+    Parameters, and the attributes ``P``, ``R`` and ``step``, are those of :class:`Directions`, but that ``P``
+    may have fewer columns.
+
+    Examples
+    --------
+    >>> H, R = np.diag([1.0, 2.0, 50.0]), np.array([[1.0, 0.0], [1.0, 2.0], [1.0, 5.0]])
+    >>> group = JointDirections(R, lambda R, room: R)
+    >>> for _ in range(2):
+    ...     done = group.advance(H @ group.P), group.turn()
+    >>> group.step.round(9).tolist()
+    [[1.0, 0.0], [0.5, 1.0], [0.02, 0.1]]
+    """
+
+    def __init__(self, residual: Array, precondition: Callable[[Array, Array], Array]) -> None:
+        self.R = residual
+        self.step = np.zeros_like(residual)
+        self.precondition = precondition
+        self._room = np.empty(residual.size)
+        self.P = _basis(precondition(residual, np.empty_like(residual)))
+
+    @property
+    def room(self) -> Array:
+        """Room for as many numbers as ``P`` has."""
+        return self._room[: self.P.size].reshape(self.P.shape)
+
+    def advance(self, HP: Array) -> None:
+        """Take the best step within ``P``, whose product with the matrix is given (and kept)."""
+        values, vectors = np.linalg.eigh(self.P.T @ HP)
+        kept = values > _DEPENDENT * values[-1:]
+        self._inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        self._product = HP
+        lengths = self._inverse @ (self.P.T @ self.R)
+        self.step += self.P @ lengths
+        self.R -= HP @ lengths
+
+    def turn(self) -> None:
+        """Choose the next directions."""
+        Z = self.precondition(self.R, np.empty_like(self.R))
+        self.P = _basis(Z - self.P @ (self._inverse @ (self._product.T @ Z)))
+
+
+def _basis(P: Array) -> Array:
+    """Return an orthonormal basis of the columns that are finite, whatever their lengths."""
+    length = np.sqrt(dots(P, P))
+    some = (length > 0) & np.isfinite(length)
+    P = P[:, some] / length[some]
+    values, vectors = np.linalg.eigh(P.T @ P)
+    kept = values > _DEPENDENT * values[-1:]
+    return np.asarray(P @ (vectors[:, kept] / np.sqrt(values[kept])))
 
 
 def dots(A: Array, B: Array) -> Array:

@@ -55,10 +55,10 @@ def sparse_scores(view: DataView, rows: slice, W: Array) -> Array:
     return out
 
 
-def sparse_transposed(view: DataView, R: Array) -> Array:
+def sparse_transposed(view: DataView, R: Array, out: Array | None = None) -> Array:
     """Return ``Xᵀ R`` for a padded matrix ``R`` with one row per row of ``X``.
 
-    Few columns: two halves of the rows are summed apart. Many: the columns are, some at a time.
+    Few columns: two halves of the rows are summed apart. Many: the columns are, some at a time, in ``out``.
     """
     d, padded = view.shape[1], R.shape[1]
     if padded <= _NARROW:
@@ -76,7 +76,8 @@ def sparse_transposed(view: DataView, R: Array) -> Array:
         first, second = in_threads(half, 2)
         first += second
         return first
-    total = np.zeros((d, padded))
+    total = np.empty((d, padded)) if out is None else out
+    total[:] = 0.0
     starts = range(0, padded, _TASK_COLUMNS)
     for rows in view.parts():
         arguments = (*_arguments(view, rows), R[rows])

@@ -81,7 +81,7 @@ class ConjugateGradient(LeastSquaresSolver):
         dtype, last = np.dtype(np.float64) if formed or p.view.sparse else p.view.dtype, np.inf
         judged = self._judge()
         self._first = np.square(judged.gradient).sum(axis=0)
-        begin, iterations = self._measure(judged.gradient, slice(None)), 0
+        measures = [self._measure(judged.gradient, slice(None))]
         parts = [slice(k, k + SPARSE_COLUMNS) for k in range(0, p.columns, SPARSE_COLUMNS)]
         while True:
             groups = [
@@ -105,8 +105,8 @@ class ConjugateGradient(LeastSquaresSolver):
                 if np.all(measure <= enough):
                     break
                 yield Step({"residual": self._residual(groups), "measure": worst}, worst)
-                iterations += 1
-                if self.otherwise is not None and self._too_long(iterations, worst / begin, worst):
+                measures.append(worst)
+                if self.otherwise is not None and self._too_long(measures):
                     yield from self._hand_over(self.otherwise(p), control)
                     return
             judged = self._judge()
@@ -153,11 +153,16 @@ class ConjugateGradient(LeastSquaresSolver):
             self.mean = sums / p.total
         return np.asarray(np.maximum(squares - p.total * np.square(self.mean), _LOST * squares))
 
-    def _too_long(self, iterations: int, share: float, measure: float) -> bool:
-        """Return whether all iterations, as far as the last ones tell, are more than ``most``."""
+    def _too_long(self, measures: list[float]) -> bool:
+        """Return whether all iterations, as far as the later half of them tells, are more than ``most``."""
+        iterations = len(measures) - 1
         if iterations >= self.most or iterations < _EARLY:
             return iterations >= self.most
-        ahead = log(measure / self.tol) / -log(share) * iterations if share < 1 and self.tol > 0 else inf
+        # (The first ones, along what the data have most of, gain more than those to come.)
+        half, last = measures[iterations // 2], measures[-1]
+        if not (last < half and self.tol > 0):
+            return True
+        ahead = log(last / self.tol) / log(half / last) * (iterations - iterations // 2)
         return iterations + ahead > _UNSURE * self.most
 
     def _round(self) -> None:

@@ -39,7 +39,7 @@ from separatrix.data.view import BLOCK_BYTES, Array, DataView
 from separatrix.problem import Result
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Outcome, Step
-from separatrix.solvers._products import padding
+from separatrix.solvers._products import padding, sparse_transposed
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16
@@ -158,8 +158,9 @@ def judge(
     shift : bool
         Whether to subtract the mean from dense samples first: needed where it is far larger than
         their spread.
-    residuals : ndarray of shape (n, q) or None
-        Where the residuals of sparse samples go.
+    residuals : ndarray of shape (n, padding(q)) or None
+        Where the residuals of sparse samples go; the gradient is then summed from them, which takes less
+        memory than the sums of several groups of samples.
     """
     d, q = W.shape
     coded = q == 1 or q == problem.targets.shape[0]
@@ -206,31 +207,36 @@ def judge(
         E = targets[numbers[rows]]
         E -= scores
         if residuals is not None:
-            residuals[rows] = E[:, :q]
+            residuals[rows] = E
         s = None if problem.weights is None else problem.weights[rows]
         weighted = E if s is None else E * s[:, None]
         slack = weighted.sum(axis=0)
-        if problem.view.sparse:
-            _hot.add_padded_transposed(*row_arguments(X), weighted, 0, W.shape[1], out[:d])
-        else:
-            out[:d] += X.T @ weighted
-        out[d] += slack
-        out[d + 1] += np.einsum("ij,ij->j", weighted, E)
+        if not problem.view.sparse:
+            out[:-3] += X.T @ weighted
+        elif residuals is None:
+            _hot.add_padded_transposed(*row_arguments(X), weighted, 0, W.shape[1], out[:-3])
+        out[-3] += slack
+        out[-2] += np.einsum("ij,ij->j", weighted, E)
         if coded:
             wrong = _wrong(scores[:, :q], numbers[rows], problem.targets)
-            out[d + 2, 0] += wrong.sum() if s is None else s @ wrong
+            out[-1, 0] += wrong.sum() if s is None else s @ wrong
 
     with single_threaded(problem.view.shape[0] * W.size):
-        start = partial(np.zeros, (d + 3, W.shape[1]))
-        sums = problem.view.fold(start, take, 8 * (d + 3) * W.shape[1])[:, :q]
-    g = sums[:d]
-    slack = sums[d] if problem.fit_intercept else np.zeros(q)
+        height = 3 if residuals is not None else d + 3
+        start = partial(np.zeros, (height, W.shape[1]))
+        sums = problem.view.fold(start, take, 8 * height * W.shape[1])[:, :q]
+    if residuals is None:
+        g = sums[:d]
+    else:
+        weighted = residuals if problem.weights is None else residuals * problem.weights[:, None]
+        g = sparse_transposed(problem.view, weighted)[:, :q]
+    slack = sums[-3] if problem.fit_intercept else np.zeros(q)
     centred = problem.view.sparse and problem.fit_intercept
     for rows in few_rows(g):
         g[rows] -= problem.alpha * given[rows]
         if centred:
             g[rows] -= np.outer(mean[rows], slack)
-    return Judged(sums[d + 1], g, slack, float(sums[d + 2, 0]) if coded else None)
+    return Judged(sums[-2], g, slack, float(sums[-1, 0]) if coded else None)
 
 
 def few_rows(matrix: Array) -> list[slice]:

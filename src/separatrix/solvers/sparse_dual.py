@@ -23,14 +23,14 @@ import numpy as np
 
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._directions import Directions
+from separatrix.solvers._directions import JointDirections
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import padding, sparse_scores, sparse_transposed
 from separatrix.solvers.regression import Judged, LeastSquaresSolver, Regression, few_rows, judge
 from separatrix.solvers.sample_factor import SampleFactor
 
-#: Gap, as a share of the objective without weights, that counts as exact.
-_EXACT = 1e-20
+#: Gap, as a share of the objective without weights, that counts as exact: about what rounding weights costs.
+_EXACT = {np.dtype(np.float32): 1e-13, np.dtype(np.float64): 1e-20}
 #: Iterations after which a factor in double precision is the better way, and most samples for that (400 MB).
 _PATIENCE, LARGEST_DOUBLE = 40, 7000
 
@@ -55,7 +55,8 @@ class SparseDual(LeastSquaresSolver):
         self, problem: Regression, tol: float, otherwise: Callable[[Regression], LeastSquaresSolver]
     ) -> None:
         self.V = np.zeros((problem.view.shape[0], problem.columns))
-        self._pending: Directions | None = None
+        self._pending: JointDirections | None = None
+        self._room: Array | None = None
         super().__init__(problem)
         self.tol, self.otherwise = tol, otherwise
         self.alpha = float(problem.alpha[0])
@@ -69,7 +70,7 @@ class SparseDual(LeastSquaresSolver):
             self.mean = p.view.column_sums(p.weights) / p.total
         X = p.view.read(slice(0, n)).astype(np.float64)
         self.along = X @ self.mean - 0.5 * float(self.mean @ self.mean)
-        factor = SampleFactor(X, self.root, self.along, self.alpha, control.expired)
+        factor = SampleFactor(X, self.root, self.mean, self.alpha, control.expired)
         del X
         Z = self.root[:, None] * p.centred_targets[p.classes]
         if control.expired():
@@ -77,11 +78,14 @@ class SparseDual(LeastSquaresSolver):
         if not factor.sound:
             yield from self._hand_over(self.otherwise(p), control)
             return
-        iterations, last = 0, np.inf
+        exact, iterations, last = _EXACT[p.view.dtype], 0, np.inf
         while True:
             R = Z - self._multiply(self.V) if iterations else Z.copy()
-            group = Directions(R, lambda R, _: factor.solve(R))
-            while self._share(group.R) > _EXACT:
+            group = JointDirections(R, lambda R, _: factor.solve(R))
+            while self._share(group.R) > exact:
+                if not group.P.size:  # the factor's solutions are not finite
+                    yield from self._hand_over(self.otherwise(p), control)
+                    return
                 group.advance(self._multiply(group.P))
                 self._pending, self.judged, iterations = group, None, iterations + 1
                 share = self._share(group.R)
@@ -91,7 +95,7 @@ class SparseDual(LeastSquaresSolver):
                 # A closed form is exact, whatever the tolerance; where it is slow, the tolerance counts.
                 measure = np.inf if iterations < _PATIENCE else share
                 yield Step({"residual": float(np.sqrt(np.square(group.R).sum())), "measure": share}, measure)
-                if share > _EXACT:
+                if share > exact:
                     group.turn()
             self._judge()
             assert self.gap is not None
@@ -118,7 +122,8 @@ class SparseDual(LeastSquaresSolver):
             self._pending = None
             if self.problem.fit_intercept:
                 self.V -= np.outer(self.root, (self.root @ self.V) / self.problem.total)
-            self.W = sparse_transposed(self.problem.view, self._padded(self.V))[:, : self.V.shape[1]]
+            self.W = self._transposed(self._padded(self.V))[:, : self.V.shape[1]]
+            self._room = None
             total = self.root @ self.V
             for rows in few_rows(self.W):
                 self.W[rows] -= np.outer(self.mean[rows], total)
@@ -128,11 +133,11 @@ class SparseDual(LeastSquaresSolver):
     def _judge(self) -> Judged:
         """Evaluate the weights to be returned, and how far from the optimum they are at most."""
         self._round()
-        E = np.empty_like(self.V)
+        E = np.empty((self.V.shape[0], padding(self.V.shape[1])))
         b = self.intercept.astype(np.float64)
         self.judged = judge(self.problem, self.W, b, self.mean, shift=False, residuals=E)
         E *= self.root[:, None]
-        E -= self.alpha * self.V
+        E[:, : self.V.shape[1]] -= self.alpha * self.V
         moved = sum(float(np.square(self.W[rows] - self._exact[rows]).sum()) for rows in few_rows(self.W))
         self.gap = float(np.square(E).sum()) + self.alpha * moved
         return self.judged
@@ -143,10 +148,17 @@ class SparseDual(LeastSquaresSolver):
         np.multiply(V, self.root[:, None], out=out[:, : V.shape[1]])
         return out
 
+    def _transposed(self, rooted: Array) -> Array:
+        """Return ``Xᵀ R``, where the last one was: fresh memory costs more than the product."""
+        d = self.problem.view.shape[1]
+        if self._room is None:
+            self._room = np.empty(d * padding(self.problem.columns))
+        return sparse_transposed(self.problem.view, rooted, self._room[: d * rooted.shape[1]].reshape(d, -1))
+
     def _multiply(self, V: Array) -> Array:
         """Return ``(A Aᵀ + α I) V``."""
         view, rooted = self.problem.view, self._padded(V)
-        W = sparse_transposed(view, rooted)
+        W = self._transposed(rooted)
         parts = view.parts()
         out = np.empty_like(V)
         # A Aᵀ = √s (X − 1 μᵀ)(X − 1 μᵀ)ᵀ √s, multiplied out: neither samples nor weights are centred.
