@@ -268,3 +268,15 @@ def crammer_singer_epoch(X, classes, cost, constant, order):
         W -= cost[i] * np.outer(X[i], d)
         mu[i] = fresh
     return mu, W, gain
+
+
+def by_row_order(distances, k):
+    """The k least of each line and their columns, equal ones by column: the definition."""
+    columns = np.broadcast_to(np.arange(distances.shape[1]), distances.shape)
+    order = np.lexsort((columns, distances), axis=1)[:, :k]
+    return np.take_along_axis(distances, order, 1), order
+
+
+def squared_distances(Q, A):
+    """Differences in double precision, summed as they come."""
+    return ((Q[:, None, :].astype(float) - A[None, :, :].astype(float)) ** 2).sum(axis=2)

@@ -1,12 +1,9 @@
-"""The benchmarks run on tiny data, and their neutral values are those of the formulas; no time is judged."""
+"""The benchmarks run on tiny data, judge rows and write their page; no time is judged."""
 
-import copy
 import dataclasses
 import importlib
-import itertools
 import json
 import math
-import shutil
 import sys
 import time
 from contextlib import closing
@@ -20,10 +17,8 @@ from benchmarks import (
     contest,
     datasets,
     families,
-    floor,
     growth,
     judge,
-    loops,
     memory,
     page,
     peers,
@@ -33,7 +28,6 @@ from benchmarks import (
     results,
     rows,
     run,
-    sources,
     strings,
     targets,
     timing,
@@ -42,95 +36,10 @@ from benchmarks import (
 from benchmarks.tiers import TIERS, Plan
 from benchmarks.verdict import Range
 from benchmarks.worker import BrokenError, Spec, TooSlowError, Worker, Workers, _Bench
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
-from sklearn.metrics import log_loss
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC, LinearSVC
 
 TINY = partial(datasets.dense, 60, 3, 2, "float64")
-SMALL = Plan(TIERS["small"])
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_the_logistic_objective_is_the_log_loss_plus_the_penalty(classes, as_sparse):
-    data = datasets.dense(80, 5, classes, "float64")
-    X = sparse.csr_matrix(data.X) if as_sparse else data.X
-    model = LogisticRegression(C=0.7).fit(X, data.y)
-    expected = 0.7 * log_loss(data.y, model.predict_proba(X), normalize=False) + np.sum(model.coef_**2) / 2
-    assert checks.logistic(model, X, data.y) == pytest.approx(expected, rel=1e-12)
-    other = LogisticRegression(C=0.7, max_iter=1, tol=1e9).fit(X, data.y)
-    other.coef_ = model.coef_ * 1.3
-    other.intercept_ = model.intercept_
-    assert checks.logistic(other, X, data.y) > checks.logistic(model, X, data.y)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_the_ridge_objective_is_that_of_the_regression_on_signs(classes):
-    data = datasets.dense(80, 5, classes, "float64")
-    model = RidgeClassifier(alpha=2.0).fit(data.X, data.y)
-    signs = np.where(data.y[:, None] == (np.arange(classes) if classes > 2 else [1]), 1.0, -1.0)
-    same = Ridge(alpha=2.0).fit(data.X, signs)
-    residuals = signs - same.predict(data.X).reshape(signs.shape)
-    expected = np.sum(residuals**2) + 2.0 * np.sum(same.coef_**2)
-    assert checks.ridge(model, data.X, data.y) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("as_sparse", [False, True])
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_dual_of_a_machine_is_the_sum_over_its_pairs(classes, as_sparse):
-    data = datasets.dense(120, 4, classes, "float64")
-    X = sparse.csr_matrix(data.X) if as_sparse else data.X
-    gamma = 1.0 / (4 * data.X.var())
-    expected = 0.0
-    for first, second in itertools.combinations(range(classes), 2):
-        rows = np.flatnonzero((data.y == first) | (data.y == second))
-        model = SVC(C=2.0, gamma=gamma, tol=1e-9).fit(data.X[rows], data.y[rows])
-        coef = model.dual_coef_.ravel()
-        K = rbf_kernel(model.support_vectors_, gamma=gamma)
-        expected += coef @ K @ coef / 2 - np.abs(coef).sum()
-    model = SVC(C=2.0, tol=1e-9).fit(X, data.y)
-    assert checks.support_vector_dual(model, X, data.y) == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_dual_of_a_regression_lies_below_its_primal():
-    X, y = datasets.dense(90, 4, 2, "float64").X, np.linspace(-1, 1, 90)
-    model = SVR(C=2.0, epsilon=0.05, tol=1e-9).fit(X, y)
-    coef, K = model.dual_coef_.ravel(), rbf_kernel(X, X[model.support_], gamma=1.0 / (4 * X.var()))
-    penalty = coef @ K[model.support_] @ coef / 2
-    primal = penalty + 2.0 * np.maximum(np.abs(y - K @ coef - model.intercept_) - 0.05, 0.0).sum()
-    assert -checks.regression_dual(model, X, y) == pytest.approx(primal, rel=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_the_hinge_objective_is_least_at_the_solution(loss, classes):
-    data = datasets.dense(80, 5, classes, "float64")
-    model = LinearSVC(loss=loss, C=0.5, tol=1e-8, max_iter=100_000, random_state=0).fit(data.X, data.y)
-    least = checks.CHECKS[f"{loss} objective"].value(model, data.X, data.y)
-    for coef in (model.coef_ * 1.02, model.coef_ * 0.98):
-        other = copy.copy(model)
-        other.coef_ = coef
-        assert checks.CHECKS[f"{loss} objective"].value(other, data.X, data.y) > least
-
-
-@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
-def test_the_objective_after_passes_is_mean_loss_and_penalty(loss):
-    data = datasets.dense(80, 5, 2, "float64")
-    model = SGDClassifier(loss=loss, alpha=0.01, random_state=0).fit(data.X, data.y)
-    margins = np.where(data.y == 1, 1, -1) * model.decision_function(data.X)
-    losses = np.maximum(0, 1 - margins) if loss == "hinge" else np.log1p(np.exp(-margins))
-    expected = losses.mean() + 0.005 * np.sum(model.coef_**2)
-    assert checks.sgd(loss, model, data.X, data.y) == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_l1_objective_has_the_norm_instead_of_its_square():
-    data = datasets.dense(80, 5, 2, "float64")
-    model = LogisticRegression(C=0.7).fit(data.X, data.y)
-    loss = 0.7 * log_loss(data.y, model.predict_proba(data.X), normalize=False)
-    expected = loss + np.abs(model.coef_).sum()
-    assert checks.logistic_l1(model, data.X, data.y) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -386,70 +295,6 @@ def test_bytes_seconds_and_shares_are_judged():
     assert by["subsequence", "125 texts of 1,000 characters, DNA: Subsequence(5, 0.5)"][0] == "met"
 
 
-def test_every_case_that_a_target_names_is_in_the_medium_tier(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "of_user", lambda plan: ())
-    for name in sources._STORED:
-        (tmp_path / f"{name}.npz").touch()
-    plan = Plan(TIERS["medium"], tmp_path)
-    for target in targets.TARGETS:
-        names = {item.name for item in families.items(plan, [target.family])}
-        if target.family in families.CONTESTS:
-            names = {case.name for case in families.CONTESTS[target.family](plan)}
-        assert set(target.cases) <= names, target.key
-
-
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("family", list(families.CONTESTS))
-def test_every_case_names_models_that_exist_and_pairs_that_it_has(family, tier):
-    table = families.CONTESTS[family](Plan(TIERS[tier]))
-    assert len({case.name for case in table}) == len(table) > 0
-    for case in table:
-        assert all(mine in case.ours and theirs in case.peers for mine, theirs, _ in case.versus)
-        assert {theirs for _, theirs, _ in case.versus} == set(case.peers)
-        for spec in (*case.ours.values(), *(spec for specs in case.peers.values() for spec in specs)):
-            if not spec.module.startswith("sklearnex"):
-                assert hasattr(spec.make(), "fit")
-
-
-def test_data_are_loaded_once_for_all_families(monkeypatch):
-    found = families.items(SMALL, ["logistic", "closed", "perceptron", "startup", "growth"])
-    order = [id(item.data) for item in found if item.data is not None]
-    changes = sum(first != second for first, second in itertools.pairwise(order)) + 1
-    assert changes == len(set(order))
-    assert found[-1].family == "growth"
-
-
-def test_any_file_becomes_a_case(tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    lines = [f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{'yes' if a > 0 else 'no'}" for a, b, c in X]
-    (tmp_path / "some.csv").write_text("\n".join(["a,b,colour,class", *lines]) + "\n")
-    (tmp_path / "rows.svm").write_text("".join(f"{i % 2} 1:{i} 3:1\n" for i in range(50)))
-    (tmp_path / "broken.csv").write_text("a,b\n1\n")
-    (tmp_path / "notes.md").write_text("nothing")
-    plan = Plan(TIERS["small"], tmp_path)
-    found = {source.name: source for source in sources.of_user(plan)}
-    assert set(found) == {"rows.svm", "some.csv"}
-    assert "broken.csv is left out" in capsys.readouterr().out
-    data = found["some.csv"].data()
-    assert data.X.shape == (48, 4)
-    assert data.test[0].shape == (12, 4)
-    assert data.y.max() == 1
-    for family in ("logistic", "svm", "linear-svm", "closed"):
-        assert any("some.csv" in case.name for case in families.CONTESTS[family](plan))
-    assert families.items(plan, ["logistic"])[-1].name == "some.csv"
-
-
-def test_held_out_rows_are_not_trained_on():
-    data = datasets.bundled_parted("iris")
-    assert (data.X.shape, data.test[0].shape) == ((120, 4), (30, 4))
-    assert data.X.mean(axis=0) == pytest.approx(0, abs=0.2)
-    together = np.vstack([data.X, data.test[0]])
-    assert together.mean(axis=0) == pytest.approx(0, abs=1e-12)
-    split = datasets.one_against_rest(lambda: data, 2)
-    assert set(split.y) == {0, 1} == set(split.test[1])
-
-
 def test_results_survive_a_stop_and_merge(tmp_path, monkeypatch, ridge_row):
     machine = {"cpu": "c", "revision": "r1", "date": "2026-01-01"}
     first = results.Kept(tmp_path, "small", "closed", machine)
@@ -602,36 +447,6 @@ def test_points_are_measured_and_become_curves(workers):
         for axis, sizes in (("rows", (300, 600)), ("features", (2, 3)))}
     assert {(curve["axis"], round(curve["exponent"], 9)) for curve in found} == {("rows", 2), ("features", 1)}
     assert report.growth_table(points).row_count == 4
-
-
-def test_the_floor_holds_unless_a_loop_grows_by_a_fifth():
-    kept = {"a": 1000, "b": 1000}
-    assert floor.compare(kept, {"a": 1199, "b": 500}) == []
-    assert "1.31 times" in floor.compare(kept, {"a": 1310, "b": 1000})[0]
-    assert "no count is kept" in floor.compare(kept, {**kept, "c": 1})[0]
-    assert "not run any more" in floor.compare(kept, {"a": 1000})[0]
-
-
-def test_counts_of_the_core_are_read_from_the_dumps(tmp_path):
-    (tmp_path / "0.1").write_text(
-        "desc: Trigger: Client Request: two words\n"
-        "ob=(1) /x/_hot.so\nfl=(1) a.cpp\nfn=(1) loop\n0 100\ncob=(2) /x/libpython.so\ncfn=(2) p\n"
-        "calls=1 0\n0 999\n0 20\nob=(2)\nfn=(2)\n0 5000\nob=(1)\nfn=(3) tail\n0 3\ntotals: 6122\n")
-    (tmp_path / "0").write_text("desc: Trigger: Program termination\ntotals: 9\n")
-    assert floor.read_dumps(tmp_path) == {"two words": 123}
-
-
-def test_every_loop_has_a_kept_count_and_runs():
-    assert set(json.loads(floor.KEPT.read_text())) == set(loops.LOOPS)
-    for name in ("svmlight", "subsequences", "kernel scores"):
-        loops.on_one_thread(loops.LOOPS[name]())
-
-
-def test_the_floor_is_left_out_without_valgrind(monkeypatch, capsys):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr(sys, "argv", ["floor"])
-    floor.main()
-    assert "left out: valgrind counts instructions: apt install valgrind" in capsys.readouterr().out
 
 
 def test_other_families_give_rows(monkeypatch):

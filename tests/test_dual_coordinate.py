@@ -261,11 +261,11 @@ def test_history_and_certificate():
 def test_time_and_interruption_leave_a_valid_model():
     X, y = blobs(3000, 400, 10, spread=0.05)
     machine = solver(X, y, C=1e3, tol=0.0)
-    begun = time.perf_counter()
+    begun = time.process_time()  # of this process alone: a busy machine costs it nothing
     outcome = run(machine, Below(0.0), max_iter=10**6, max_time=0.2)
     result = machine.finish(outcome)
     assert outcome.status == "max_time"
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
     assert np.isfinite(result.coef).all()
     assert result.certificate.dual <= result.certificate.primal
     stopped = Control(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -308,7 +307,6 @@ def test_separable_data_have_no_maximum_of_the_likelihood(K):
         rng = np.random.default_rng(0)
         y = np.arange(90) % 3
         X = 8.0 * np.array([[0, 0], [1, 0], [0, 1]])[y] + rng.standard_normal((90, 2))
-    begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="finite C"):
         model = LogisticRegression(C=np.inf).fit(X, y)
     assert model.n_iter_[0] < 40
@@ -321,7 +319,6 @@ def test_separable_data_have_no_maximum_of_the_likelihood(K):
     else:
         assert_array_equal(scores.argmax(axis=1), y)
     assert_array_equal(model.predict(X), y)
-    assert time.perf_counter() - begin < 30  # an endless loop, not a slow machine
 
 
 def test_plain_maximum_likelihood_where_it_exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def run(request: CompareRequest) -> None:
         for name in names:
             step(name)
             outcomes[name] = cross_validate(prepared, _preparation(name, data, request), estimators[name])
-    order = _ranked(outcomes, key, more)
+    order = sorted(outcomes, key=lambda name: outcomes[name].place(key, more))
     best = order[0] if outcomes[order[0]].mean(key) is not None else None
     if request.save is not None:
         if best is None:
@@ -97,14 +96,6 @@ def run(request: CompareRequest) -> None:
 def _preparation(name: str, data: Labelled, request: CompareRequest) -> Preparation:
     scale, impute = family_of(name).scale, request.data.missing == "mean"
     return prepare(data.X, data.names, standardize=request.standardize, scale=scale, impute=impute)
-
-
-def _ranked(outcomes: dict[str, Outcome], key: str, more: bool) -> list[str]:
-    def place(name: str) -> float:
-        mean = outcomes[name].mean(key)
-        return math.inf if mean is None else -mean if more else mean
-
-    return sorted(outcomes, key=place)
 
 
 def _baseline(data: Labelled) -> float:

@@ -1,4 +1,4 @@
-"""LIBSVM's and LIBLINEAR's flags: single letters, each followed by its value, then names of files."""
+"""How commands of LIBSVM and LIBLINEAR are called: flags of one letter with a value each, then files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from separatrix.cli.screen import CommandError
+import typer
+
+from separatrix.cli.screen import CommandError, user_errors
+
+
+def add_commands(
+    app: typer.Typer, commands: Mapping[str, Callable[..., None]], settings: Mapping[str, Any]
+) -> None:
+    """Add commands that are given their words as they stand; `settings` go to ``app.command``."""
+    raw = {"help_option_names": ["--help"], "ignore_unknown_options": True}
+    for name, function in commands.items():
+        app.command(name, context_settings=dict(raw), **settings)(function)
+
+
+def run_as_original(
+    context: typer.Context,
+    words: list[str] | None,
+    run: Callable[[list[str]], None],
+    interrupted: str = "interrupted",
+) -> None:
+    """Run a command, or show its help for ``-h`` alone; errors end it with 1, as those of the originals."""
+    if words == ["-h"]:
+        print(context.get_help())
+        return
+    with user_errors(interrupted, code=1):
+        run(words or [])
 
 
 @dataclass
@@ -23,7 +48,6 @@ def parse_flags(
     command: str,
     words: Sequence[str],
     kinds: Mapping[str, Callable[[str], Any] | None],
-    refused: Mapping[str, str],
     files: tuple[int, int],
     weights: bool = False,
 ) -> Flags:
@@ -37,8 +61,6 @@ def parse_flags(
         What follows it.
     kinds : mapping
         For each letter what makes a value of the next word, or None if it has no value.
-    refused : mapping
-        Letters that the original knows and this command does not, with the remedy.
     files : tuple of int
         Least and largest number of files after the flags.
     weights : bool
@@ -48,8 +70,6 @@ def parse_flags(
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
         word = rest.pop(0)
         letter = word[1:]
-        if letter in refused:
-            raise CommandError(f"{command}: {word} is not supported: {refused[letter]}")
         if letter in kinds:
             kind = kinds[letter]
             found.values[letter] = True if kind is None else _value(command, word, rest, kind)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.cli.screen import CommandError, user_errors
+from separatrix.cli.flags import add_commands, choice, number, parse_flags, run_as_original
+from separatrix.cli.screen import CommandError
 
-_RAW = {"help_option_names": ["--help"], "ignore_unknown_options": True}
+if TYPE_CHECKING:
+    from separatrix.persistence._liblinear import LiblinearModel
+
 Words = Annotated[
     list[str] | None,
     typer.Argument(metavar="[OPTIONS]... FILES...", help="As LIBLINEAR's.", show_default=False),
@@ -29,8 +31,7 @@ _LARGEST_C, _LARGEST_C_SVR, _TUBES = 1024.0, 2.0**20, 20
 
 def register(app: typer.Typer, **settings: Any) -> None:
     """Add the commands to the program; `settings` go to ``app.command``."""
-    for name, function in (("liblinear-train", train), ("liblinear-predict", predict)):
-        app.command(name, context_settings=dict(_RAW), **settings)(function)
+    add_commands(app, {"liblinear-train": train, "liblinear-predict": predict}, settings)
 
 
 def train(context: typer.Context, words: Words = None) -> None:
@@ -55,11 +56,7 @@ def train(context: typer.Context, words: Words = None) -> None:
       separatrix liblinear-train -s 0 -c 10 -B 1 heart_scale
       separatrix liblinear-train -s 5 -v 5 heart_scale
     """
-    if words == ["-h"]:
-        print(context.get_help())
-        return
-    with user_errors("interrupted before there was a model", code=1):
-        _train(words or [])
+    run_as_original(context, words, _train, "interrupted before there was a model")
 
 
 def predict(context: typer.Context, words: Words = None) -> None:
@@ -74,21 +71,15 @@ def predict(context: typer.Context, words: Words = None) -> None:
     Examples:
       separatrix liblinear-predict heart_test heart_scale.model predictions
     """
-    if words == ["-h"]:
-        print(context.get_help())
-        return
-    with user_errors("interrupted", code=1):
-        _predict(words or [])
+    run_as_original(context, words, _predict)
 
 
 def _train(words: list[str]) -> None:
-    from separatrix.cli.flags import choice, number, parse_flags
-
     kinds: dict[str, Any] = {
         "s": choice(*_SOLVERS), "c": number, "p": number, "e": number, "B": number, "R": None, "v": int,
         "q": None, "C": None, "m": int, "n": number, "M": choice(0, 1),
     }  # fmt: skip
-    flags = parse_flags("liblinear-train", words, kinds, {}, (1, 2), weights=True)
+    flags = parse_flags("liblinear-train", words, kinds, (1, 2), weights=True)
     given = flags.values
     kind, bias = given.get("s", 1), given.get("B", -1.0)
     free = bool(given.get("R"))
@@ -110,7 +101,6 @@ def _train(words: list[str]) -> None:
     from scipy import sparse
 
     from separatrix.cli import samples as io
-    from separatrix.persistence._liblinear import LiblinearModel, as_liblinear
 
     path = flags.files[0]
     place = None if search or "v" in given else io.model_place(flags.files)
@@ -122,35 +112,41 @@ def _train(words: list[str]) -> None:
         X = sparse.csr_array(sparse.hstack([X, np.full((X.shape[0], 1), bias)]))
     X = io.compact(X)
     model = _model(kind, given, free, io.class_weights(flags.weights, np.unique(y)) if classes else None)
-
-    def make(rows: Any) -> Any:
-        from sklearn.base import clone
-
-        fold = clone(model).fit(X[rows], y[rows])
-        return lambda held: fold.predict(X[held])
-
     if search:
-        _search(model, kind, X, y, lambda: io.held_out(make, y, given.get("v", 5), classes), given)
+        _search(model, kind, X, y, given)
         return
     if place is None:
-        io.cross_validate(make, y, given["v"], classes or kind == 21)
+        io.cross_validate(model, X, y, given["v"], classes or kind == 21)
         return
     with io.fit_errors():
         model.fit(X, y)
     if not given.get("q"):
-        found = model.certificate_
-        print(f"optimization finished, #iter = {found.iterations}")
-        if found.primal is not None:
-            print(f"Objective value = {found.primal:g}")
-        print(
-            f"nSV = {int(np.count_nonzero(model.coef_))}"
-            if kind in (5, 6)
-            else f"{found.status}: {found.message}"
-        )
+        _tell(model, kind)
+    _as_written(model, kind, features, bias, free, io.label_order(y) if classes else None).write(place)
+
+
+def _tell(model: Any, kind: int) -> None:
+    """Print what LIBLINEAR prints of a fit; instead of its counts of dual steps, the certificate."""
+    found = model.certificate_
+    print(f"optimization finished, #iter = {found.iterations}")
+    if found.primal is not None:
+        print(f"Objective value = {found.primal:g}")
+    sparse_weights = kind in (5, 6)
+    print(f"nSV = {int((model.coef_ != 0).sum())}" if sparse_weights else f"{found.status}: {found.message}")
+
+
+def _as_written(
+    model: Any, kind: int, features: int, bias: float, free: bool, listed: list[int] | None
+) -> LiblinearModel:
+    """Return a fitted model as LIBLINEAR writes it, the classes in the order `listed`."""
+    import numpy as np
+    from scipy import sparse
+
+    from separatrix.persistence._liblinear import LiblinearModel, as_liblinear
+
     if kind == 21:
         w = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
-        LiblinearModel(_SOLVERS[kind], None, w, np.zeros(1), -1.0, -float(model.intercept_[0])).write(place)
-        return
+        return LiblinearModel(_SOLVERS[kind], None, w, np.zeros(1), -1.0, -float(model.intercept_[0]))
     linear = as_liblinear(model)
     coef, constant = linear.coef, linear.constant
     if kind == 4 and coef.shape[0] == 1:  # the joint problem's columns sum up to 0
@@ -158,9 +154,7 @@ def _train(words: list[str]) -> None:
     if bias >= 0 and not free:
         constant = coef[:, features]
     written = LiblinearModel(_SOLVERS[kind], linear.labels, coef[:, :features], constant, bias)
-    if classes:
-        written = written.listed(io.label_order(y))
-    written.write(place)
+    return written if listed is None else written.listed(listed)
 
 
 def _start(kind: int, X: Any, y: Any, tube: float) -> float:
@@ -174,11 +168,12 @@ def _start(kind: int, X: Any, y: Any, tube: float) -> float:
     return float(2.0 ** math.floor(math.log2(least)))
 
 
-def _search(
-    model: Any, kind: int, X: Any, y: Any, predicted: Callable[[], Any], given: dict[str, Any]
-) -> None:
+def _search(model: Any, kind: int, X: Any, y: Any, given: dict[str, Any]) -> None:
     """Double ``C``, for a regression with each of 20 tubes, and print what predicts held-out samples best."""
-    print(f"Doing parameter search with {given.get('v', 5)}-fold cross validation.")
+    from separatrix.cli.samples import held_out
+
+    folds = given.get("v", 5)
+    print(f"Doing parameter search with {folds}-fold cross validation.")
     regression = kind == 11
     tubes, most = [0.0], _LARGEST_C
     if regression:
@@ -191,7 +186,7 @@ def _search(
         last, same = -math.inf, 0
         while most >= C and same < 5:  # as many doublings without a change: it fits as well as it can
             model.set_params(C=C, **({"epsilon": tube} if regression else {}))
-            guesses = predicted()
+            guesses = held_out(model, X, y, folds, not regression)
             score = -float(((guesses - y) ** 2).mean()) if regression else float((guesses == y).mean())
             if not given.get("q"):
                 error = f"p={tube:7.2f}\tMean squared error={-score:g}"
@@ -234,9 +229,7 @@ def _model(kind: int, given: dict[str, Any], free: bool, weights: dict[int, floa
 
 
 def _predict(words: list[str]) -> None:
-    from separatrix.cli.flags import choice, parse_flags
-
-    flags = parse_flags("liblinear-predict", words, {"b": choice(0, 1), "q": None}, {}, (3, 3))
+    flags = parse_flags("liblinear-predict", words, {"b": choice(0, 1), "q": None}, (3, 3))
     data, file, output = flags.files
 
     from separatrix.cli import samples as io

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from separatrix.cli.screen import CommandError, note, user_errors
+from separatrix.cli.flags import add_commands, choice, number, parse_flags, run_as_original
+from separatrix.cli.screen import CommandError, note
 
-_RAW = {"help_option_names": ["--help"], "ignore_unknown_options": True}
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="[OPTIONS]... FILES...", help="As LIBSVM's.", show_default=False)
 ]
@@ -19,8 +19,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 def register(app: typer.Typer, **settings: Any) -> None:
     """Add the commands to the program; `settings` go to ``app.command``."""
-    for name, function in (("svm-train", svm_train), ("svm-predict", svm_predict), ("svm-scale", svm_scale)):
-        app.command(name, context_settings=dict(_RAW), **settings)(function)
+    add_commands(app, {"svm-train": svm_train, "svm-predict": svm_predict, "svm-scale": svm_scale}, settings)
 
 
 def svm_train(context: typer.Context, words: Words = None) -> None:
@@ -41,11 +40,7 @@ def svm_train(context: typer.Context, words: Words = None) -> None:
       separatrix svm-train -c 10 -g 0.1 heart_scale
       separatrix svm-train -s 3 -t 0 -p 0.1 -v 5 housing_scale
     """
-    if words == ["-h"]:
-        print(context.get_help())
-        return
-    with user_errors("interrupted before there was a model", code=1):
-        _train(words or [])
+    run_as_original(context, words, _train, "interrupted before there was a model")
 
 
 def svm_predict(context: typer.Context, words: Words = None) -> None:
@@ -60,11 +55,7 @@ def svm_predict(context: typer.Context, words: Words = None) -> None:
     Examples:
       separatrix svm-predict heart_test heart_scale.model predictions
     """
-    if words == ["-h"]:
-        print(context.get_help())
-        return
-    with user_errors("interrupted", code=1):
-        _predict(words or [])
+    run_as_original(context, words, _predict)
 
 
 def svm_scale(context: typer.Context, words: Words = None) -> None:
@@ -82,24 +73,22 @@ def svm_scale(context: typer.Context, words: Words = None) -> None:
       separatrix svm-scale -s range train > train.scale
       separatrix svm-scale -r range test > test.scale
     """
-    if words == ["-h"]:
-        print(context.get_help())
-        return
-    with user_errors("interrupted", code=1):
-        from separatrix.cli.scale import run
+    run_as_original(context, words, _scale)
 
-        run(words or [])
+
+def _scale(words: list[str]) -> None:
+    from separatrix.cli.scale import run
+
+    run(words)
 
 
 def _train(words: list[str]) -> None:
-    from separatrix.cli.flags import choice, number, parse_flags
-
     kinds: dict[str, Any] = {
         "s": choice(*range(5)), "t": choice(*range(5)), "d": int, "g": number, "r": number, "c": number,
         "n": number, "p": number, "m": number, "e": number, "h": choice(0, 1), "b": choice(0, 1), "v": int,
         "q": None,
     }  # fmt: skip
-    flags = parse_flags("svm-train", words, kinds, {}, (1, 2), weights=True)
+    flags = parse_flags("svm-train", words, kinds, (1, 2), weights=True)
     given = flags.values
     svm_type, kernel = given.get("s", 0), _KERNELS[given.get("t", 2)]
     classes = svm_type < 2
@@ -108,7 +97,6 @@ def _train(words: list[str]) -> None:
 
     import numpy as np
 
-    import separatrix
     from separatrix.cli import samples as io
     from separatrix.persistence.interchange import export_libsvm
 
@@ -117,10 +105,36 @@ def _train(words: list[str]) -> None:
     X, y = io.read_samples(path, 0 if kernel == "precomputed" else 1)
     if classes:
         y = io.whole_labels(y, path)
+    model = _model(svm_type, kernel, given, X.shape[1])
+    if svm_type == 0:
+        model.set_params(class_weight=io.class_weights(flags.weights, np.unique(y)))
+    elif flags.weights:
+        note("-wi counts for C-SVC (-s 0) only, as in LIBSVM; 'separatrix fit' has class_weight of NuSVC")
+    X, serial = _kernel_matrix(X, path) if kernel == "precomputed" else (io.compact(X), None)
+    if place is None:  # with -b 1 too: the class that is predicted has the largest probability
+        io.cross_validate(model, X, y, given["v"], svm_type < 3)
+        return
+    if given.get("b") and classes:
+        model.set_params(probability=True)
+    with io.fit_errors():
+        model.fit(X, y)
+    if given.get("b") and not classes:
+        model.laplace_scale_ = np.array([_laplace_scale(y - io.held_out(model, X, y, 5, False))])
+    if not given.get("q"):
+        _tell(model)
+    if serial is not None:
+        model.support_ = serial[model.support_].astype(np.int32) - 1
+    export_libsvm(model, place, io.label_order(y) if classes else None)
+
+
+def _model(svm_type: int, kernel: str, given: dict[str, Any], features: int) -> Any:
+    """Return the estimator of the same problem."""
+    import separatrix
+
     parameters: dict[str, Any] = {
         "kernel": kernel,
         "degree": given.get("d", 3),
-        "gamma": given.get("g", 0.0) or 1.0 / X.shape[1],
+        "gamma": given.get("g", 0.0) or 1.0 / features,
         "coef0": given.get("r", 0.0),
         "tol": given.get("e", 1e-3),
         "cache_size": given.get("m", 100.0),
@@ -132,44 +146,18 @@ def _train(words: list[str]) -> None:
         parameters["nu"] = given.get("n", 0.5)
     if svm_type == 3:
         parameters["epsilon"] = given.get("p", 0.1)
-    if svm_type == 0:
-        parameters["class_weight"] = io.class_weights(flags.weights, np.unique(y))
-    elif flags.weights:
-        note("-wi counts for C-SVC (-s 0) only, as in LIBSVM; 'separatrix fit' has class_weight of NuSVC")
-    serial = None
-    if kernel == "precomputed":
-        X, serial = _kernel_matrix(X, path)
-    else:
-        X = io.compact(X)
-    model = getattr(separatrix, _TYPES[svm_type])(**parameters)
+    return getattr(separatrix, _TYPES[svm_type])(**parameters)
 
-    def make(rows: Any) -> Any:
-        from sklearn.base import clone
 
-        part = X[rows][:, rows] if serial is not None else X[rows]
-        fold = clone(model).fit(part, y[rows])
-        return lambda held: fold.predict(X[held][:, rows] if serial is not None else X[held])
-
-    if place is None:  # with -b 1 too: the class that is predicted has the largest probability
-        io.cross_validate(make, y, given["v"], svm_type < 3)
-        return
-    if given.get("b") and classes:
-        model.set_params(probability=True)
-    with io.fit_errors():
-        model.fit(X, y)
-    if given.get("b") and not classes:
-        model.laplace_scale_ = np.array([_laplace_scale(y - io.held_out(make, y, 5, False))])
-    if not given.get("q"):
-        found = model.certificate_
-        print(f"optimization finished, #iter = {found.iterations}")
-        if found.dual is not None:
-            print(f"obj = {-found.dual:g}, rho = {-model.intercept_[0]:g}")
-        print(f"Total nSV = {len(model.support_)}")
-        if hasattr(model, "laplace_scale_"):
-            _tell_noise(float(model.laplace_scale_[0]))
-    if serial is not None:
-        model.support_ = serial[model.support_].astype(np.int32) - 1
-    export_libsvm(model, place, io.label_order(y) if classes else None)
+def _tell(model: Any) -> None:
+    """Print what LIBSVM prints of a fit."""
+    found = model.certificate_
+    print(f"optimization finished, #iter = {found.iterations}")
+    if found.dual is not None:
+        print(f"obj = {-found.dual:g}, rho = {-model.intercept_[0]:g}")
+    print(f"Total nSV = {len(model.support_)}")
+    if hasattr(model, "laplace_scale_"):
+        _tell_noise(float(model.laplace_scale_[0]))
 
 
 def _laplace_scale(errors: Any) -> float:
@@ -207,9 +195,7 @@ def _kernel_matrix(X: Any, path: str) -> tuple[Any, Any]:
 
 
 def _predict(words: list[str]) -> None:
-    from separatrix.cli.flags import choice, parse_flags
-
-    flags = parse_flags("svm-predict", words, {"b": choice(0, 1), "q": None}, {}, (3, 3))
+    flags = parse_flags("svm-predict", words, {"b": choice(0, 1), "q": None}, (3, 3))
     quiet, wanted = flags.values.get("q"), flags.values.get("b")
     data, file, output = flags.files
 

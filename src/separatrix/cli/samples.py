@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -91,11 +91,9 @@ def fit_errors() -> Iterator[None]:
             print(f"WARNING: {warning.message}", file=sys.stderr)
 
 
-def cross_validate(
-    make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool
-) -> None:
+def cross_validate(model: Any, X: Any, y: Array, folds: int, classes: bool) -> None:
     """Predict each fold by a model that has not seen it, and print how well."""
-    predicted = held_out(make, y, folds, classes)
+    predicted = held_out(model, X, y, folds, classes)
     if classes:
         print(f"Cross Validation Accuracy = {100 * float(np.mean(predicted == y)):g}%")
     else:
@@ -103,14 +101,11 @@ def cross_validate(
         print(f"Cross Validation Squared correlation coefficient = {_correlation(predicted, y):g}")
 
 
-def held_out(
-    make: Callable[[Array], Callable[[Array], Array]], y: Array, folds: int, classes: bool
-) -> Array:
-    """Return the prediction of each sample by a model that has not seen it.
-
-    ``make(rows)`` learns from some rows and returns what predicts others.
-    """
+def held_out(model: Any, X: Any, y: Array, folds: int, classes: bool) -> Array:
+    """Return the prediction of each sample by a copy of the model that has not seen it."""
+    from sklearn.base import clone
     from sklearn.model_selection import KFold, StratifiedKFold
+    from sklearn.utils import get_tags
 
     if folds < 2 or folds > len(y):
         raise CommandError(
@@ -124,9 +119,11 @@ def held_out(
         except ValueError:  # no class has as many samples as there are folds
             parts = list(KFold(folds, shuffle=True, random_state=0).split(np.zeros(len(y))))
     predicted = np.empty(len(y))
+    pairwise = get_tags(model).input_tags.pairwise  # columns of a kernel matrix are samples, too
     for train, held in parts:
         with fit_errors():
-            predicted[held] = make(train)(held)
+            fold = clone(model).fit(X[train][:, train] if pairwise else X[train], y[train])
+            predicted[held] = fold.predict(X[held][:, train] if pairwise else X[held])
     return predicted
 
 

@@ -21,7 +21,7 @@ def run(words: list[str]) -> None:
     """Scale one file and print it."""
     words, limits = _take_targets(list(words))
     kinds: dict[str, Any] = {"l": number, "u": number, "s": str, "r": str}
-    flags = parse_flags("svm-scale", words, kinds, {}, (1, 1))
+    flags = parse_flags("svm-scale", words, kinds, (1, 1))
     given = flags.values
     lower, upper = given.get("l", -1.0), given.get("u", 1.0)
     if not upper > lower or (limits and not limits[1] > limits[0]):

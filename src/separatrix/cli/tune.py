@@ -91,10 +91,7 @@ def run(request: TuneRequest) -> None:
         for choice, estimator in zip(choices, estimators, strict=True):
             step(_text(choice))
             trials.append(Trial(choice, cross_validate(prepared, preparation, estimator)))
-    sign = -1.0 if more else 1.0
-    ranked = sorted(
-        trials, key=lambda t: math.inf if t.outcome.mean(key) is None else sign * (t.outcome.mean(key) or 0.0)
-    )
+    ranked = sorted(trials, key=lambda trial: trial.outcome.place(key, more))
     best = ranked[0]
     if best.outcome.mean(key) is None:
         reason = best.outcome.error or f"the model gives no probabilities, which {request.by} needs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import signal
 import sys
@@ -47,6 +48,11 @@ class Outcome:
     def deviation(self, key: str) -> float | None:
         """Return the standard deviation between the folds."""
         return float(np.std(self.values[key], ddof=1)) if len(self.values.get(key, ())) > 1 else None
+
+    def place(self, key: str, more: bool) -> float:
+        """Return what sorts outcomes, the best first; those without a value come last."""
+        mean = self.mean(key)
+        return math.inf if mean is None else -mean if more else mean
 
     def as_dict(self) -> dict[str, Any]:
         """Return means, deviations and the values of the folds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from numbers import Integral, Real
-from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,43 +47,20 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         "metric_params": [dict, None],
         "n_jobs": [Integral, None],
     }
+    n_neighbors: int
+    weights: Weighting
+    algorithm: str
+    leaf_size: int
+    p: float | None
+    metric: Any
+    metric_params: dict[str, Any] | None
+    n_jobs: int | None
     certificate_: Certificate
     effective_metric_: Any
     effective_metric_params_: dict[str, Any]
     n_samples_fit_: int
     n_features_in_: int
     _search: Search
-
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Weighting = "uniform",
-        algorithm: str = "auto",
-        leaf_size: int = 30,
-        p: float | None = 2,
-        metric: Any = "minkowski",
-        metric_params: dict[str, Any] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.algorithm = algorithm
-        self.leaf_size = leaf_size
-        self.p = p
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_jobs = n_jobs
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        """Let errors about arguments, and signatures, name the model."""
-        super().__init_subclass__(**given)
-        if cls.__init__ is NeighborsModel.__init__:
-            shared = NeighborsModel.__init__
-            own = FunctionType(shared.__code__, shared.__globals__, "__init__", shared.__defaults__)
-            own.__kwdefaults__, own.__annotations__ = shared.__kwdefaults__, shared.__annotations__
-            own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-            cls.__init__ = own  # type: ignore[method-assign]
 
     @property
     def _fit_method(self) -> str:
@@ -318,7 +294,9 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
 def _be_known() -> None:
     """Let scikit-learn's functions know our models by the class that they ask for, where that is loaded.
 
-    All that ``KNeighborsMixin`` has is overridden here: it only answers ``isinstance``.
+    They ask ``isinstance(model, KNeighborsMixin)``. That is a plain class, without ``register``: only our
+    bases can answer. To import it for that alone would cost as much as all else of a first fit. Whoever calls
+    such a function has loaded it; it becomes a base here or with the fit. All that it has is overridden.
     """
     theirs = _theirs()
     if theirs is not None and not issubclass(NeighborsModel, theirs.KNeighborsMixin):

@@ -193,7 +193,7 @@ def _text_table(X: Any) -> Array | None:
     """Return samples among which there may be texts as an array, or None where there are none."""
     try:
         array = np.asarray(X)
-    except Exception:
+    except Exception:  # whatever a foreign container raises: the caller goes on with its own error
         return None
     return array if array.ndim == 2 and array.dtype.kind in "OUS" else None
 
@@ -219,7 +219,7 @@ def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:
                 return
         elif values.flags.forc:
             flat = values.ravel(order="K")
-            # (Not by BLAS, whose threads would go on spinning beside the fit.)
+            # (Shorter ones not by BLAS, whose threads would go on spinning beside the fit.)
             if isfinite(flat @ flat if flat.size > _LONG else np.einsum("i,i->", flat, flat)):
                 return
     view: DataView = view_of(X)

@@ -14,7 +14,7 @@ from separatrix.models._base import whole
 from separatrix.models._labels import check_labels
 from separatrix.models._neighbors import NeighborsModel, given_samples
 from separatrix.models._validation import check_targets
-from separatrix.solvers.votes import elected, means, refuse_empty_votes, votes
+from separatrix.solvers.votes import Weighting, elected, means, refuse_empty_votes, votes
 
 
 class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[misc]
@@ -83,6 +83,27 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
 
     classes_: Any
     outputs_2d_: bool
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Weighting = "uniform",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float | None = 2,
+        metric: Any = "minkowski",
+        metric_params: dict[str, Any] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @whole
@@ -218,6 +239,27 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
     >>> model.predict([[1.5], [2.6]]).tolist()
     [0.5, 1.0]
     """
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Weighting = "uniform",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float | None = 2,
+        metric: Any = "minkowski",
+        metric_params: dict[str, Any] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @whole

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from separatrix.data.view import Array
+from separatrix.solvers._directions import Directions
 from separatrix.solvers._loop import Control
 from separatrix.solvers._model_gram import GramModel
 
@@ -35,79 +36,81 @@ class _Preconditioner:
             A[np.diag_indices_from(A)] += l2 + 1e-6 * np.maximum(A.diagonal(), 1e-6 * largest)
             self.factors.append(linalg.cho_factor(A, overwrite_a=True) if support.shape[0] else None)
 
-    def __call__(self, R: Array) -> Array:
-        out = np.zeros_like(R)
+    def __call__(self, residual: Array, room: Array) -> Array:
+        R, out = (vector.reshape(len(self.supports), -1) for vector in (residual, room))
+        out[...] = 0.0
         for k, (support, factor) in enumerate(zip(self.supports, self.factors, strict=True)):
             if factor is not None:
                 out[k, support] = linalg.cho_solve(factor, R[k, support])
-        return out
+        return room
+
+
+class _Hessian:
+    """Products with the loss's Hessian at the scores that are set; the intercepts follow the weights.
+
+    Their part of the Hessian is eliminated from every product.
+    """
+
+    def __init__(self, part: Part, model: GramModel, mask: Array) -> None:
+        own = part.terms.curvature(0.0)
+        assert own.p is not None
+        self.q, self.p = own.q, own.p
+        self.X, self.mask, self.l2, self.dtype = model.X, mask, part.l2, part.view.dtype
+        self.inverse = linalg.pinvh(own.intercepts()) if part.fit_intercept else None
+
+    def intercepts(self, sums: Array) -> Array:
+        """Return the intercepts' step for scores whose weighted sums are given."""
+        return np.zeros(sums.shape) if self.inverse is None else -self.inverse @ sums
+
+    def coupled(self, Z: Array) -> Array:
+        """Return what changes of the scores do to the slopes."""
+        return np.asarray(self.q * (Z - (self.p * Z).sum(axis=1)[:, None]))
+
+    def of_intercepts(self, b: Array) -> Array:
+        """Return what a step of the intercepts does to the slopes."""
+        return self.coupled(np.broadcast_to(b, self.q.shape))
+
+    def __call__(self, D: Array) -> tuple[Array, Array]:
+        """Return the product with weights, and the step of the intercepts that follows them."""
+        C = self.coupled(self.X.centred_scores(D))
+        b = self.intercepts(C.sum(axis=0))
+        C += self.of_intercepts(b)
+        return self.X.transposed(C.astype(self.dtype)) * self.mask + self.l2 * D, b
 
 
 def newton_on_support(part: Part, model: GramModel, features: Array, control: Control) -> bool:
     """Take the step and search along it; return whether the objective fell."""
-    terms, l1, l2 = part.terms, part.l1, part.l2
     W = part.W[:, features]
     mask = W != 0
     if not mask.any():
         return False
-    terms.set_scores(part.F)
-    own = terms.curvature(0.0)
-    assert own.p is not None
-    q, p = own.q, own.p
-    # The intercepts follow the weights: their part of the Hessian is eliminated from every product.
-    inverse = linalg.pinvh(own.intercepts()) if part.fit_intercept else None
-    dtype = part.view.dtype
-    shift = model.X.centre.astype(np.float64)
-    Gb = -terms.theta.sum(axis=0)
-    G = -model.X.transposed(terms.theta)
-
-    def follow(R: Array) -> Array:
-        """Return the intercepts' step for scores whose weighted sums are ``R``."""
-        return np.zeros(terms.columns) if inverse is None else -inverse @ R
-
-    def coupled(Z: Array) -> Array:
-        return np.asarray(q * (Z - (p * Z).sum(axis=1)[:, None]))
-
-    def product(D: Array) -> tuple[Array, Array]:
-        Z = model.X.centred_scores(D)
-        C = coupled(Z)
-        b = follow(C.sum(axis=0))
-        C += coupled(np.broadcast_to(b, Z.shape))
-        return model.X.transposed(C.astype(dtype)) * mask + l2 * D, b
-
-    b0 = follow(Gb)
-    residual = G + l2 * W + l1 * np.sign(W)
-    if inverse is not None and np.any(b0):
-        residual = residual + model.X.transposed(coupled(np.broadcast_to(b0, q.shape)))
-    residual = -residual * mask
+    part.terms.set_scores(part.F)
+    hessian = _Hessian(part, model, mask)
+    Gb = -part.terms.theta.sum(axis=0)
+    G = -model.X.transposed(part.terms.theta)
+    db = hessian.intercepts(Gb)
+    gradient = G + part.l2 * W + part.l1 * np.sign(W)
+    if db.any():
+        gradient = gradient + model.X.transposed(hessian.of_intercepts(db))
     try:
-        precondition = _Preconditioner(model, mask, l2)
+        precondition = _Preconditioner(model, mask, part.l2)
     except linalg.LinAlgError:
         return False
-    D, db = np.zeros_like(W), b0
-    z = precondition(residual)
-    direction, rho = z, float((residual * z).sum())
-    first = rho
+    group = Directions((-gradient * mask).ravel(), precondition)
+    first = group.rz
     products, enough = _ROUGH if model.rough else _FINE
     for _ in range(products):
-        if not rho > 0 or control.expired():
+        if not group.rz > enough * first or control.expired():
             break
-        Hd, b = product(direction)
-        curve = float((direction * Hd).sum())
-        if not curve > 0:
+        product, b = hessian(group.P.reshape(W.shape))
+        length = group.advance(product.ravel())
+        if not length > 0:
             break
-        a = rho / curve
-        D += a * direction
-        db = db + a * b
-        residual -= a * Hd
-        z = precondition(residual)
-        rho, last = float((residual * z).sum()), rho
-        if rho <= enough * first:
-            break
-        direction = z + (rho / last) * direction
-    target = W + D
+        db = db + length * b
+        group.turn()
+    target = W + group.step.reshape(W.shape)
     target[np.sign(target) != np.sign(W)] = 0.0
     D = (target - W) * mask
     slope = float((G * D).sum() + Gb @ db)
-    db = db - D @ shift
+    db = db - D @ model.X.centre.astype(np.float64)
     return part.search(features, D, db, model.X.scores(D, db), slope) > 0
