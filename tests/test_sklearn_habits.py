@@ -362,3 +362,27 @@ def test_labels_of_bytes_are_refused_by_fit_as_by_scores(make):
         make().fit(X, labels)
     with pytest.raises(TypeError, match="bytes is not supported"):
         make().fit(X, Y).score(X, labels)
+
+
+# Weights that were never learnt here
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    "name", ["LogisticRegression", "SGDClassifier", "Perceptron", "LinearSVC", "RidgeClassifier"]
+)
+def test_weights_that_are_set_by_hand_decide(name, K):
+    """As averages of models that were learnt elsewhere are."""
+    options = {"loss": "log_loss"} if name == "SGDClassifier" else {}
+    rng = np.random.default_rng(K)
+    ours = getattr(separatrix, name)(**options)
+    theirs = getattr(svm if name == "LinearSVC" else linear_model, name)(**options)
+    weights, intercept = rng.normal(size=(1 if K == 2 else K, 4)), rng.normal(size=1 if K == 2 else K)
+    for model in (ours, theirs):
+        model.classes_, model.coef_, model.intercept_ = np.arange(K), weights, intercept
+    assert_allclose(ours.decision_function(X), theirs.decision_function(X))
+    if name != "RidgeClassifier":  # there scikit-learn's needs a fit
+        assert_array_equal(ours.predict(X), theirs.predict(X))
+    if hasattr(theirs, "predict_proba"):
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X))
+        assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X))

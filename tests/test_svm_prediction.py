@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn import svm
 
 from separatrix import _hot
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
-from separatrix.models.svc import SVC
+from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR
 from separatrix.multiclass import Coding
 from separatrix.solvers import kernel_scores as scoring
@@ -176,7 +177,7 @@ def test_who_wins_all_pairs(K, form):
 def test_classes_that_no_sample_wins_alone():
     """Rock, paper, scissors: the sum of scores decides, whatever the number of samples at a time."""
     X, y = blobs(300, K=3)
-    model = SVC(gamma=0.3).fit(X, y)
+    model = SVC(gamma=0.3, break_ties=True).fit(X, y)
     rng = np.random.default_rng(0)
     queries = rng.normal(size=(4000, 6)) * 3
     open_ = model._support_sums().winners(queries, model.intercept_) < 0
@@ -238,7 +239,7 @@ def test_what_is_clear_survives_errors(name, K, seed, error):
 def test_single_precision_never_decides_what_double_would_not(monkeypatch, K, multiclass):
     monkeypatch.setattr(scoring, "_QUICK", 0)
     X, y = blobs(120, K=K)
-    model = SVC(C=100.0, gamma=0.5, multiclass=multiclass).fit(X, y)
+    model = SVC(C=100.0, gamma=0.5, multiclass=multiclass, break_ties=True).fit(X, y)
     sums = model._support_sums()
     # Samples so near to a boundary that single precision cannot tell.
     rng = np.random.default_rng(0)
@@ -367,3 +368,19 @@ def test_joint_machines_have_probabilities():
     assert abs(p[200:].max(axis=1).mean() - right) < 0.12
     binary = SVC(multiclass="joint", probability=True).fit(X, y == 0)
     assert_array_equal(binary.predict_proba(X)[:, 1] > 0.5, binary.predict(X))
+
+
+@pytest.mark.parametrize(("peer", "make"), [(svm.SVC, SVC), (svm.NuSVC, NuSVC)])
+@pytest.mark.parametrize("probability", [False, True])
+def test_equal_votes(peer, make, probability):
+    """Among noise classes often have as many votes as others."""
+    rng = np.random.default_rng(1)
+    X, y, new = rng.normal(size=(40, 2)), np.arange(40) % 4, rng.normal(size=(400, 2))
+    order = make(gamma=1.0, probability=probability).fit(X, y)
+    scores = make(gamma=1.0, break_ties=True, probability=probability).fit(X, y)
+    assert (order.predict(new) != scores.predict(new)).any()
+    assert_array_equal(order.predict(new), peer(gamma=1.0, tol=1e-8).fit(X, y).predict(new))
+    assert_array_equal(scores.predict(new), order.decision_function(new).argmax(axis=1))
+    if probability:
+        for model in (order, scores):
+            assert_array_equal(model.predict_proba(new).argmax(axis=1), model.predict(new))

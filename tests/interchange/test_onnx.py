@@ -131,6 +131,18 @@ def test_probabilities_that_contradict_the_decision(iris, tmp_path):
     np.testing.assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(X))
 
 
+@pytest.mark.parametrize("break_ties", [False, True])
+def test_equal_votes(break_ties, tmp_path):
+    random = np.random.default_rng(1)
+    X, y, new = random.normal(size=(40, 2)), np.arange(40) % 4, random.normal(size=(400, 2))
+    model = sx.SVC(gamma=1.0, break_ties=break_ties, probability=True).fit(X, y)
+    assert (model.decision_function(new).argmax(axis=1) == model.predict(new)).all() == break_ties
+    export_onnx(model, tmp_path / "m.onnx", X=new)
+    found = outputs(tmp_path / "m.onnx", new)
+    np.testing.assert_array_equal(found["label"], model.predict(new))
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(new), atol=1e-10)
+
+
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 7.3])
 def test_bessel_functions_near_and_far(order, tmp_path):
     z = np.concatenate([np.linspace(0.0, 260.0, 4001), [1e3, 1e5]])[:, None]

@@ -155,8 +155,12 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):  # type: ignore[
     @property
     def _coding(self) -> Coding:
         # Of two joint discriminants only the difference decides, as in any binary model.
-        name = "ovr" if len(self.classes_) == 2 else self.multiclass_
-        return Coding.of(name, len(self.classes_))
+        name = "ovr" if len(self.classes_) == 2 else getattr(self, "multiclass_", None)
+        return Coding.of(name or self._coding_name(), len(self.classes_))
+
+    def _coding_name(self) -> str:
+        """Return the coding that the parameters ask for: that of weights set by hand, without a fit."""
+        return str(getattr(self, "multiclass", "ovr"))
 
     def _score_columns(self, view: DataView) -> Array:
         raise TypeError(f"{type(self).__name__} has no scores.")

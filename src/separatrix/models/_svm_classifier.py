@@ -293,7 +293,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         -------
         ndarray of shape (n,), (n, n_classes) or (n, n_pairs)
             Two classes: one score, not negative for ``classes_[1]``. More: one column per class, the largest
-            decides; for one-vs-one these are the votes, equal votes separated by the sum of pairwise scores.
+            decides; for one-vs-one these are the votes, and less than ½ from the sum of pairwise scores.
             With ``decision_function_shape="ovo"`` the scores of all pairs, positive for the first of a pair.
         """
         scores = self._score_columns(self._check_new(X))
@@ -312,7 +312,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n,)
-            Labels from ``classes_``; equal votes are decided by the sum of the pairwise scores.
+            Labels from ``classes_``; of equal votes the first class has it, or with ``break_ties`` the larger
+            sum of pairwise scores.
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
@@ -331,14 +332,21 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         if chosen is not None:
             open_ = np.flatnonzero(chosen < 0)
         elif error is None:
-            return self._coding.decide(self._score_columns(X))
+            return self._chosen(self._score_columns(X))
         else:
             scores = self._score_columns(X, single)
-            chosen = self._coding.decide(scores)
+            chosen = self._chosen(scores)
             open_ = np.flatnonzero(~self._coding.clear(scores, chosen, error))
         if open_.size:
-            chosen[open_] = self._coding.decide(self._score_columns(X[open_]))
+            chosen[open_] = self._chosen(self._score_columns(X[open_]))
         return chosen
+
+    def _chosen(self, scores: Array) -> Array:
+        """Return the number of the class that the machines' scores choose."""
+        decision = self._coding.decision(scores)
+        if self._by_pairs and not self.break_ties:
+            decision = np.rint(decision)  # the votes alone
+        return self._coding.choose(decision)
 
     def _linear_coef(self) -> Any:
         if not self._by_pairs:
@@ -407,7 +415,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         if self._probA.size == 0:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
         scores = self._score_columns(X)
-        return agree(self._calibrated(scores), self._coding.decide(scores))
+        return agree(self._calibrated(scores), self._chosen(scores))
 
     def _calibrated(self, scores: Array) -> Array:
         """Return the probabilities that scores stand for; near 1/2 they may contradict the decision."""

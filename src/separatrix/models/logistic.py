@@ -452,7 +452,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             np.negative(scores, out=scores)
             expit(scores, out=both[:, 0])
             return both
-        if self.multiclass_ == "joint":
+        if self._coding.joint:
             return np.asarray(in_blocks(softmax, scores))
         each = expit(scores)
         totals = each.sum(axis=1, keepdims=True)
@@ -476,7 +476,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
-        if self.multiclass_ == "joint":
+        if self._coding.joint:
             return np.asarray(log_softmax(scores, axis=1))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

@@ -104,6 +104,8 @@ class RidgeClassifier(LeastSquares):
     ([0.5714], [0, 1])
     """
 
+    multilabel_ = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],

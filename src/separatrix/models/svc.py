@@ -65,8 +65,9 @@ class SVC(KernelClassifier):
         What :meth:`decision_function` shows of several classes learnt one-vs-one: one column per class, or
         one per pair.
     break_ties : bool, default=False
-        Equal votes are always decided by the sum of pairwise scores, then by class order; as in
-        scikit-learn, True does not go with ``decision_function_shape="ovo"``.
+        Whether equal votes of one-vs-one are decided by the sum of pairwise scores, as
+        :meth:`decision_function` shows them, instead of by class order. Not with
+        ``decision_function_shape="ovo"``.
     random_state : int, RandomState instance or None, default=None
         Deals the samples out to the folds of the probabilities; None is 0.
     multiclass : {"ovo", "ovr", "joint"}, default="ovo"

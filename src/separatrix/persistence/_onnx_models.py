@@ -49,11 +49,13 @@ def add_model(graph: Graph, model: Any, X: str) -> list[str]:
         graph.add("Squeeze", columns, np.array([1]), output="scores")
         number = graph.add("Cast", graph.add("GreaterOrEqual", "scores", 0.0), to=7)
     else:
+        deciding = "scores"
         if coding.name == "ovo":
-            _votes(graph, coding, columns)
+            votes = _votes(graph, coding, columns)
+            deciding = "scores" if getattr(model, "break_ties", True) else votes
         else:
             graph.add("Identity", columns, output="scores")
-        number = graph.add("ArgMax", "scores", axis=1, keepdims=0)
+        number = graph.add("ArgMax", deciding, axis=1, keepdims=0)
     graph.labels(model.classes_, number)
     if name in _LOGITS or (name == "SGDClassifier" and model.loss == "log_loss"):
         _probabilities(graph, two, name != "SGDClassifier" and coding.joint, columns)
@@ -99,14 +101,15 @@ def _quadratic(graph: Graph, model: Any, X: str) -> str:
     return graph.product(joint, np.array([[-1.0], [1.0]])) if len(parts) == 2 else joint
 
 
-def _votes(graph: Graph, coding: Any, columns: str) -> None:
-    """Add the votes of pairs of classes, equal ones separated by the bounded sum of their scores."""
+def _votes(graph: Graph, coding: Any, columns: str) -> str:
+    """Add the votes of pairs of classes, and as scores these with the bounded sum of the pairs' scores."""
     codes = coding.codes.T.astype(np.float64)
     given = graph.add("Cast", graph.add("GreaterOrEqual", columns, 0.0), to=11)
     votes = graph.add("Add", graph.product(given, codes), (codes < 0).sum(axis=0).astype(np.float64))
     total = graph.product(columns, codes)
     bound = graph.add("Mul", graph.add("Add", graph.add("Abs", total), 1.0), 3.0)
     graph.add("Add", votes, graph.add("Div", total, bound), output="scores")
+    return votes
 
 
 def _probabilities(graph: Graph, two: bool, joint: bool, columns: str) -> None:
