@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
-from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns, whole_lines
+from separatrix.data.files._delimited import Layout, Rows, parse_rows, text_columns, whole_lines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -99,11 +99,9 @@ class CsvSource(TabularSource):
             with self.origin.open() as file:
                 file.read(self.header.size)
                 head = file.read(size + 1)
-            if self.reading.quote is not None and self.reading.quote.encode() in head:
-                break
             end = len(head) if len(head) <= size else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
             if end:
-                return text_columns(head[:end], self.names, self.header.delimiter)
+                return text_columns(head[:end], self.names, self.header.delimiter, self.reading.quote)
             if size >= _LONGEST_LINE:
                 break
             size *= 8
@@ -126,11 +124,11 @@ class CsvSource(TabularSource):
         return (os.path.getsize(self.origin.path) - self.header.size) * lines // max(len(head), 1)
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield rows: numbers alone as a matrix, else record batches, numbers as float64, texts encoded."""
+        """Yield rows as the core reads them, record batches where that is for Arrow."""
         with open_errors(self.name):
             row, parsed = 0, self._parsed(plan)
             for batch in ahead(parsed) if self._is_long() else parsed:
-                if self._quoted and not isinstance(batch, Numbers):
+                if self._quoted and not isinstance(batch, Rows):
                     self._hint(batch, row)
                 row += batch.num_rows
                 yield batch
@@ -147,10 +145,11 @@ class CsvSource(TabularSource):
         return f"data row {row:,}" + ("" if line is None else f" (line {line:,} of the file)")
 
     def _parsed(self, plan: Plan) -> Iterator[Any]:
-        """Yield the rows: numbers as the core reads them, record batches where that is for Arrow."""
+        """Yield the rows, part by part, the next part being read while one is parsed."""
         layout = None
         if self.decimal == ".":
-            layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote)
+            drop = self.reading.missing == "drop"
+            layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote, drop)
         with self.origin.open() as file:
             file.read(self.header.size)
             lines = self._lines(file)
@@ -209,10 +208,9 @@ class CsvSource(TabularSource):
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        texts = pa.dictionary(pa.int32(), pa.string())
-        types = {name: texts if name in plan.texts else pa.float64() for name in plan.names}
+        types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
-            types[plan.target] = texts
+            types[plan.target] = pa.string()
         where = {name: position for position, name in enumerate(self.names)}
         positions = [where[name] for name in types]
         try:
@@ -278,8 +276,6 @@ class CsvSource(TabularSource):
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
-                column = column.dictionary_decode()
             if not pa.types.is_string(column.type):
                 continue
             found = pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)
