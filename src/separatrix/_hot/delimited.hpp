@@ -170,6 +170,7 @@ private:
     }
 
     const char* number(const char* p, double& value, std::uint8_t& odd) {
+        if (odd) return word(p, DelimitedLayout::skipped);  // one value that is none tells enough
         const char* const begin = p;
         std::size_t size = 0;
         const bool quoted = is_quote(p);

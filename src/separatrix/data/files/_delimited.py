@@ -49,7 +49,8 @@ class Layout(NamedTuple):
         cls, names: list[str], plan: Plan, delimiter: str, quote: str | None, drop: bool = False
     ) -> Layout | None:
         """Return the layout of a plan; None if separator or mark is not one byte, or a column comes twice."""
-        if not delimiter.isascii() or not (quote or "").isascii() or len(set(plan.names)) < len(plan.names):
+        marks = _marks(delimiter, quote)
+        if marks is None or len(set(plan.names)) < len(plan.names):
             return None
         where = {name: position for position, name in enumerate(names)}
         numbers = tuple(name for name in plan.names if name not in plan.texts)
@@ -59,8 +60,14 @@ class Layout(NamedTuple):
         slots[[where[name] for name in texts]] = _TEXT - np.arange(len(texts))
         if plan.target is not None:
             slots[where[plan.target]] = _LABEL
-        marks = ord(delimiter), ord(quote) if quote else 0
         return cls(marks, slots, numbers, texts, plan, drop)
+
+
+def _marks(delimiter: str, quote: str | None) -> tuple[int, int] | None:
+    """Return separator and quotation mark as the core is told them; None if one of them is not one byte."""
+    if not delimiter.isascii() or not (quote or "").isascii():
+        return None
+    return ord(delimiter), ord(quote) if quote else 0
 
 
 def parse_rows(text: bytes | memoryview, layout: Layout) -> list[Rows] | None:
@@ -120,18 +127,18 @@ def _batch(
     return pa.table([columns[name] for name in names], names=names)
 
 
-def text_columns(text: bytes, names: list[str], delimiter: str, quote: str | None) -> list[bool] | None:
+def text_columns(text: bytes, width: int, delimiter: str, quote: str | None) -> list[bool] | None:
     """Tell of each column whether a value in these whole lines is no number; None: look more closely."""
-    layout = Layout.of(names, Plan(()), delimiter, quote)
-    if layout is None:
+    marks = _marks(delimiter, quote)
+    if marks is None:
         return None
-    raw, odd = np.frombuffer(text, dtype=np.int8), np.zeros(len(names), dtype=np.uint8)
+    raw, odd = np.frombuffer(text, dtype=np.int8), np.zeros(width, dtype=np.uint8)
     lines = _hot.count_lines(raw)
-    slots = np.arange(len(names), dtype=np.int32)
-    values, codes = np.empty((lines, len(names))), np.empty(0, dtype=np.int32)
+    slots = np.arange(width, dtype=np.int32)
+    values, codes = np.empty((lines, width)), np.empty(0, dtype=np.int32)
     ends, incomplete = np.empty((lines + 1, 0), dtype=np.int32), np.empty(lines, dtype=np.uint8)
     _, plain, *_ = _hot.parse_delimited(
-        raw, layout.marks, _MARKS, "", False, slots, values, ends, codes, incomplete, odd
+        raw, marks, _MARKS, "", False, slots, values, ends, codes, incomplete, odd
     )
     return odd.astype(bool).tolist() if plain else None
 
@@ -147,7 +154,9 @@ def whole_lines(text: memoryview, mark: bytes, delimiter: bytes) -> bool:
 def _pieces(text: bytes | memoryview) -> list[NDArray[np.int8]]:
     """Cut a text at line ends, for each thread its part."""
     raw = np.frombuffer(text, dtype=np.int8)
-    count = min(thread_count(None), len(text) // _TASK_BYTES)
+    count = len(text) // _TASK_BYTES
+    if count > 1:
+        count = min(count, thread_count(None))
     ends: list[int] = []
     for k in range(1, count):
         found = _LINE_END.search(text, k * len(text) // count)

@@ -31,6 +31,7 @@ _MANY_CATEGORIES = 50
 # More different texts than half of the rows are too many: so many, counted at a glance, are counted exactly.
 _DOUBTFUL_SHARE = 0.45
 _LARGE_BYTES = 32 << 20
+_MANY_TEXTS = 1 << 16  # fewer are not worth another thread
 Item = TypeVar("Item")
 
 
@@ -225,7 +226,7 @@ class TabularSource(ABC):
         judge = functools.partial(_doubts, decimal=self.decimal)
         columns = [table[name] for name in names]
         doubts: Iterator[tuple[bool, bool]] = map(judge, columns)
-        if table.nbytes > _LARGE_BYTES:
+        if len(table) * len(columns) > _MANY_TEXTS:
             doubts = in_threads(lambda k: judge(columns[k]), len(columns))
         for name, column, (numbers, many) in zip(names, columns, doubts, strict=True):
             if numbers or many:
