@@ -1,5 +1,6 @@
 """Plain delimited text: the compiled reader against a slow one, against Arrow, and on any bytes."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -7,13 +8,14 @@ import warnings
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from separatrix import _hot
 from separatrix.data.files import DataFileError, Plan, _csv, _delimited, read
-from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Labels
+from separatrix.data.files._columns import MISSING_MARKS, NUMBER
 
 NAMES = ["a", "skipped", "kind", "b"]
 PLAN = Plan(("b", "a"), frozenset(), "kind")
@@ -47,17 +49,21 @@ def parse_slowly(text, delimiter=",", quote='"'):
     return rows
 
 
-def parse_quickly(text, texts=()):
-    """The same from the core; with columns of text (as texts) from the record batches that it makes."""
+def parse_quickly(text, texts=(), drop=False):
+    """The same from the core; with columns of text (as texts) from the tables that it makes."""
     plan = Plan(PLAN.names, frozenset(texts), PLAN.target)
-    found = _delimited.parse_rows(text.encode(), _delimited.Layout.of(NAMES, plan, ",", '"'))
+    found = _delimited.parse_rows(text.encode(), _delimited.Layout.of(NAMES, plan, ",", '"', drop))
     if found is None:
         return None
-    if texts:
-        return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
-    (part,) = found or [_delimited.Numbers(np.empty((0, 2)), Labels(np.empty(0, dtype=np.int32), []))]
-    labels = [None if code < 0 else part.y.texts[code] for code in part.y.codes]
-    return list(zip(part.values.tolist(), labels, strict=True))
+    rows = []
+    for part in found:
+        labels = [None if code < 0 else part.y.texts[code] for code in part.y.codes]
+        values = [tuple(row.values()) for row in part.X.to_pylist()] if texts else part.X.tolist()
+        incomplete = np.zeros(part.num_rows, dtype=bool) if part.incomplete is None else part.incomplete
+        assert len(incomplete) == part.num_rows
+        assert len(values) == len(labels) == (np.sum(~incomplete) if drop else part.num_rows)
+        rows += zip(values, labels, strict=True)
+    return rows
 
 
 def quotes_within_lines(text, quote='"', delimiter=","):
@@ -112,31 +118,84 @@ def test_like_a_slow_reader(lines, line_end, closed):
         assert [label for _, label in found] == [label for _, label in expected]
 
 
-@given(st.lists(st.tuples(st.sampled_from(NUMBERS), *[st.sampled_from([*WORDS, *ODD])] * 3), max_size=6))
-def test_texts_as_codes(lines):
-    """A column of texts beside one of numbers: value by value as the slow reader has them."""
-    text = "\n".join(",".join(line) for line in lines)
+@given(
+    st.lists(st.tuples(VALUES, *[st.sampled_from([*WORDS, *ODD])] * 3), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_texts(lines, line_end, drop):
+    """Texts beside numbers: value by value as the slow reader has them, "?" where there is none."""
+    text = line_end.join(",".join(line) for line in lines)
     with mock.patch.object(_delimited, "_TASK_BYTES", 16):
-        found = parse_quickly(text, texts={"b"})
+        found = parse_quickly(text, texts={"b"}, drop=drop)
     numbers = parse_slowly("\n".join(f"{a},{skipped},{kind},0" for a, skipped, kind, _ in lines))
     texts = parse_slowly("\n".join(f"0,x,{b},0" for *_, b in lines))
     assert (found is None) == (numbers is None or texts is None)
-    if found is not None:
-        expected = [(b, n[1], y) for (n, y), (_, b) in zip(numbers, texts, strict=True)]
-        np.testing.assert_array_equal([a for _, a, _ in found], [a for _, a, _ in expected])
-        assert [(b, y) for b, _, y in found] == [(b, y) for b, _, y in expected]
+    if found is None:
+        return
+    rows = [((b, n[1]), y) for (n, y), (_, b) in zip(numbers, texts, strict=True)]
+    if drop:
+        rows = [((b, n), y) for (b, n), y in rows if b is not None and y is not None and not np.isnan(n)]
+    np.testing.assert_array_equal([n for (_, n), _ in found], [n for (_, n), _ in rows])
+    assert [(b, y) for (b, _), y in found] == [("?" if b is None else b, y) for (b, _), y in rows]
+
+
+@given(LINES)
+def test_rows_left_out(lines):
+    """Rows of numbers, too, may be left out where a value is missing."""
+    kept, all_rows = parse_quickly("\n".join(lines), drop=True), parse_quickly("\n".join(lines))
+    assert (kept is None) == (all_rows is None)
+    if kept is not None:
+        assert kept == [row for row in all_rows if row[1] is not None and not np.isnan(row[0]).any()]
 
 
 def test_many_texts_of_all_lengths():
-    """Codes count different texts: none is lost or taken for another, whatever table they are kept in."""
-    values = [f"{'x' * (k % 40)}{k // 3}" for k in range(3000)] + ["", "N", "x" * 300, "NAN", "é" * 9]
+    """None is lost or taken for another, whatever memory they are kept in."""
+    values = [f"{'x' * (k % 80)}{k // 3}" for k in range(3000)] + ["", "N", "x" * 3000, "NAN", "é" * 19]
     for line in ("\n", "\r\n"):
         for mark in ("", '"'):
             text = line.join(f"1,s,{mark}{value}{mark},{value}" for value in values)
             rows = parse_quickly(text, texts={"b"})
-            missing = [None if value in MISSING_MARKS else value for value in values]
-            assert [b for b, _, _ in rows] == missing
-            assert [y for _, _, y in rows] == (values if mark else missing)
+            assert [b for (b, _), _ in rows] == [value or "?" for value in values]
+            assert [y for _, y in rows] == (values if mark else [value or None for value in values])
+
+
+def in_chunks(texts, sizes):
+    """Texts as Arrow holds them, cut into chunks."""
+    bounds = itertools.pairwise([0, *sizes, len(texts)])
+    column = pa.chunked_array([texts[a:b] for a, b in bounds], pa.string())
+    return [
+        (np.frombuffer(ends, dtype=np.int32)[: len(chunk) + 1], np.frombuffer(content or b"", dtype=np.int8))
+        for chunk in column.chunks
+        if len(chunk)
+        for _, ends, content in [chunk.buffers()]
+    ]
+
+
+@given(
+    st.lists(st.sampled_from([*NUMBERS, *WORDS, *ODD, "\u20031", "\u3042", "\xa05", "1\x85"])),
+    st.sampled_from([(), (1,), (2, 2, 3)]),
+)
+def test_doubts_about_texts(texts, cuts):
+    """Numbers and different texts are never overlooked, and few different texts are counted exactly."""
+    judged = [text for text in texts if text != "?"]
+    numbers = sum(bool(NUMBER.fullmatch(text.strip())) for text in judged)
+    chunks = in_chunks(texts, [cut for cut in cuts if cut <= len(texts)])
+    for share in (0.1, 0.45, 0.9):
+        most, many = _hot.text_doubts(chunks, "?", share)
+        assert most or 2 * numbers <= len(judged)
+        assert many == (len(set(judged)) > share * len(texts))
+    if judged and not any(text.strip()[:1] in "0123456789+-.iInN" for text in judged):
+        assert not _hot.text_doubts(chunks, "?", 0.5)[0]
+
+
+@pytest.mark.parametrize("count", [3000, 5000, 40_000, 300_000])
+@pytest.mark.parametrize("form", ["{}", "{:08d}", "row number {} of many"])
+def test_many_different_texts_are_counted_well(count, form):
+    texts = [form.format(k % count) for k in range(400_000)]
+    chunks = in_chunks(texts, [100_000])
+    for share in (0.9, 1.1):
+        assert _hot.text_doubts(chunks, "?", share * count / len(texts))[1] == (share < 1)
 
 
 @given(
@@ -176,21 +235,27 @@ def test_any_bytes(data, delimiter, quote, order):
     lines = _hot.count_lines(raw)
     # A row more than needed on either side: nothing may be written there.
     values = np.full((lines + 2, 2), 77.0, order=order)
-    codes = np.full((lines + 2, 2), 77, dtype=np.int32, order=order)
-    slots, texts = np.array([1, -3, -1, -2, 0], dtype=np.int32), np.zeros(5, dtype=np.uint8)
-    rows, _, different = _hot.parse_delimited(
-        raw, (delimiter, quote), list(MISSING_MARKS), slots, values[1:-1], codes[1:-1], texts
-    )
-    assert rows <= lines
-    assert np.all(values[[0, -1]] == 77)
-    assert np.all(codes[[0, -1]] == 77)
-    assert set(texts) <= {0, 1}
-    for (ends, content), column in zip(different, codes[1 : rows + 1].T, strict=True):
-        places = np.frombuffer(ends, dtype=np.int32)
-        assert places[0] == 0
-        assert places[-1] == len(content) <= len(data)
-        assert np.all(np.diff(places) >= 0)
-        assert np.all((column >= -1) & (column < len(places) - 1))
+    ends = np.full((lines + 3, 2), 77, dtype=np.int32, order=order)
+    codes, incomplete = np.full(lines + 2, 77, dtype=np.int32), np.full(lines + 2, 77, dtype=np.uint8)
+    slots, odd = np.array([1, -3, -1, -2, 0, -4], dtype=np.int32), np.zeros(6, dtype=np.uint8)
+    for drop in (False, True):
+        (rows, seen, gaps), _, ascii_only, labels, contents = _hot.parse_delimited(
+            raw, (delimiter, quote), list(MISSING_MARKS), "?", drop, slots,
+            values[1:-1], ends[1:-1], codes[1:-1], incomplete[1:-1], odd,
+        )  # fmt: skip
+        assert rows <= seen <= lines
+        assert rows == seen - gaps * drop
+        assert np.sum(incomplete[1 : seen + 1]) == gaps
+        for guarded in (values, ends, codes, incomplete):
+            assert np.all(guarded[[0, -1]] == 77)
+        assert set(odd) <= {0, 1}
+        places = np.frombuffer(labels[0], dtype=np.int32)
+        assert np.all((codes[1 : rows + 1] >= -1) & (codes[1 : rows + 1] < len(places) - 1))
+        for column, content in [(places, labels[1]), *zip(ends[1 : rows + 2].T, contents, strict=True)]:
+            assert column[0] == 0
+            assert column[-1] == len(content) <= len(data)
+            assert np.all(np.diff(column) >= 0)
+            assert not ascii_only or bytes(content).isascii()
 
 
 @pytest.mark.parametrize("part", [64, 1000, 1 << 20])

@@ -674,21 +674,34 @@ def count_lines(text: NDArray[Any], /) -> int: ...
 # Text as int8, quotation mark, separator.
 def quotes_within_lines(text: NDArray[Any], quote: int, delimiter: int, /) -> bool: ...
 
-# Text as int8, separator and quotation mark (0: none), spellings of missing values, of each column its place
-# among the columns of `values`, −1 if it is skipped, −2 − k if it is column k of `codes`; then what is
-# written: numbers, codes of texts (rows or columns may follow each other), and of each column whether a value
-# is no number. Returns the number of rows, whether the text was plain, and of each column of texts the
-# different ones: where they begin and end, as int32, and their bytes.
+# Text as int8, separator and quotation mark (0: none), spellings of missing values, what is written for a
+# missing text, whether rows with missing values are left out, and of each column its place among the
+# columns of `values`, −1 if it is skipped, −2 for labels, −3 − k if it is column k of texts. Then what is
+# written: numbers, the ends of texts in their bytes (of both, rows or columns may follow each other), codes
+# of labels, of each row whether a value is missing, and of each column whether a value is no number.
+# Returns the numbers of rows (delivered, in the text, with missing values), whether the text was plain,
+# whether it was ASCII, the different labels (where they begin and end, as int32, and their bytes), and the
+# bytes of each column of texts.
 def parse_delimited(
     text: NDArray[Any],
     marks: tuple[int, int],
     missing: list[str],
+    filling: str,
+    drop: bool,
     slots: NDArray[Any],
     values: NDArray[Any],
+    ends: NDArray[Any],
     codes: NDArray[Any],
-    texts: NDArray[Any],
+    incomplete: NDArray[Any],
+    odd: NDArray[Any],
     /,
-) -> tuple[int, bool, list[tuple[bytes, bytes]]]: ...
+) -> tuple[tuple[int, int, int], bool, bool, tuple[bytes, bytes], list[NDArray[Any]]]: ...
+
+# Chunks of a column of texts (their ends, as int32, and their bytes, as int8): whether most of those that do
+# not equal `passed` may be numbers, and whether more than this share of all may be different.
+def text_doubts(
+    chunks: list[tuple[NDArray[Any], NDArray[Any]]], passed: str, share: float, /
+) -> tuple[bool, bool]: ...
 
 # Text as int8, one block of whole lines: upper bounds of rows and values.
 def count_svmlight(text: NDArray[Any], /) -> tuple[int, int]: ...

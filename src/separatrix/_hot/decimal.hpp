@@ -18,6 +18,9 @@ inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; 
 inline const char* parse_any(const char* p, const char* end, double& value) {
     const char* first = p != end && *p == '+' ? p + 1 : p;
     if (first != p && first != end && *first == '-') return nullptr;
+    // Most texts that are no numbers begin with a letter that no number begins with.
+    const char begin = first != end && *first == '-' && first + 1 != end ? first[1] : first != end ? *first : ' ';
+    if (!is_digit(begin) && begin != '.' && (begin | 0x20) != 'i' && (begin | 0x20) != 'n') return nullptr;
 #if defined(__cpp_lib_to_chars)
     const auto [stop, code] = std::from_chars(first, end, value);
     if (code == std::errc::result_out_of_range) {  // too small: the nearest double is 0; or too large

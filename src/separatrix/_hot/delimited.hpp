@@ -1,4 +1,4 @@
-// Delimited text (CSV): numbers as a matrix, texts as codes, each column of them with the different texts that it has.
+// Delimited text (CSV): numbers as columns or rows, texts one after the other as Arrow holds them, labels as codes.
 //
 // This is the quick reader of plain files. It stops at what needs a closer look (a row of another length, a
 // quotation mark that does not end its value, an infinite number), and marks columns of numbers that hold something
@@ -7,26 +7,31 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "decimal.hpp"
 #include "text_codes.hpp"
+#include "text_window.hpp"
 
 namespace separatrix {
 
 struct DelimitedLayout {
-    static constexpr std::int32_t skipped = -1, text = -2;
-    char delimiter, quote;              // quote 0: there is none
-    const std::int32_t* slots;          // of each column: its place among the numbers; skipped; text, text - 1, …
-    std::int64_t columns, texts;        // of the file; those that hold text
-    std::vector<std::string> missing;   // spellings of "no value here"
+    static constexpr std::int32_t skipped = -1, label = -2, text = -3;
+    char delimiter, quote;             // quote 0: there is none
+    const std::int32_t* slots;         // of each column: place among the numbers; skipped; label; text, text - 1, …
+    std::int64_t columns, texts;       // of the file; those that hold text
+    std::vector<std::string> missing;  // spellings of "no value here"
+    std::string filling;               // what is written for a missing text
+    bool drop;                         // leave out rows with missing values
 };
 
 // Rows and columns, either of them one after the other in memory.
@@ -39,29 +44,60 @@ struct DelimitedColumns {
 
 struct DelimitedRows {
     DelimitedColumns<double> values;      // NaN where a value is missing
-    DelimitedColumns<std::int32_t> codes;  // of each text: its number among those of its column; -1: it is missing
-    std::uint8_t* texts;                  // of each column of the file: set to 1 if a value should be a number
+    DelimitedColumns<std::int32_t> ends;  // of each text: where it begins and, one row further, where it ends
+    std::int32_t* codes;                  // of each label: its number among the different ones; -1: it is missing
+    std::uint8_t* incomplete;             // of each row of the text, left out or not: set to 1 if a value is missing
+    std::uint8_t* odd;                    // of each column of the file: set to 1 if a value should be a number
+};
+
+// The bytes of texts, one after the other, in memory that grows.
+class TextBytes {
+public:
+    // Where byte `used` lies, with room for a window.
+    char* room(std::size_t used) {
+        if (used + TextWindow::width > capacity_) resize(2 * used + 2 * TextWindow::width);
+        return bytes_.get() + used;
+    }
+    void resize(std::size_t capacity) {
+        auto* const moved = static_cast<char*>(std::realloc(bytes_.get(), std::max<std::size_t>(capacity, 1)));
+        if (!moved) throw std::bad_alloc();
+        static_cast<void>(bytes_.release());  // realloc has freed it
+        bytes_.reset(moved);
+        capacity_ = capacity;
+    }
+    std::string_view between(std::size_t begin, std::size_t end) const { return {bytes_.get() + begin, end - begin}; }
+    const char* readable_end() const { return bytes_.get() + capacity_; }
+    char* release() { return bytes_.release(); }
+
+private:
+    struct Free {
+        void operator()(char* bytes) const { std::free(bytes); }
+    };
+    std::unique_ptr<char, Free> bytes_;
+    std::size_t capacity_ = 0;
 };
 
 struct DelimitedOutcome {
-    std::int64_t rows = 0;
-    bool plain = true;  // false: the text needs a closer look
-    std::vector<TextCodes> texts;
+    std::int64_t rows = 0, seen = 0, incomplete = 0;  // delivered; in the text; of these, those with missing values
+    bool plain = true;                                // false: the text needs a closer look
+    bool ascii = true;                                // false: some text may have other characters
+    std::vector<TextBytes> texts;
+    TextCodes labels;
 };
 
 // Lines that end in \n, \r\n or \r: no more rows than these.
 inline std::int64_t count_lines(const char* text, std::int64_t length) {
     std::int64_t lines = length > 0;
-    if (length > 1 && !std::memchr(text, '\r', static_cast<std::size_t>(length))) {
-        for (std::int64_t k = 0; k < length - 1;) {  // counts in bytes, as wide as registers are
-            std::uint8_t part = 0;
-            for (const std::int64_t stop = std::min(k + 255, length - 1); k < stop; ++k) part += text[k] == '\n';
-            lines += part;
-        }
-        return lines;
+    const bool returns = length > 1 && std::memchr(text, '\r', static_cast<std::size_t>(length));
+    for (std::int64_t k = 0; k < length - 1;) {  // counts in bytes, as wide as registers are
+        std::uint8_t part = 0;
+        const std::int64_t stop = std::min(k + 255, length - 1);
+        if (returns)
+            for (; k < stop; ++k) part += (text[k] == '\n') | ((text[k] == '\r') & (text[k + 1] != '\n'));
+        else
+            for (; k < stop; ++k) part += text[k] == '\n';
+        lines += part;
     }
-    for (std::int64_t k = 0; k + 1 < length; ++k)
-        lines += text[k] == '\n' || (text[k] == '\r' && text[k + 1] != '\n');
     return lines;
 }
 
@@ -86,6 +122,11 @@ public:
     DelimitedReader(const char* text, std::int64_t length, const DelimitedLayout& layout, const DelimitedRows& out)
         : text_(text), end_(text + length), layout_(layout), out_(out) {
         done_.texts.resize(static_cast<std::size_t>(layout.texts));
+        const std::int64_t share = length / std::max<std::int64_t>(layout.columns, 1);
+        for (std::int64_t k = 0; k < layout.texts; ++k) {
+            done_.texts[k].resize(static_cast<std::size_t>(share) + 2 * TextWindow::width);
+            out_.ends.at(0, k) = 0;
+        }
         for (const std::string& mark : layout.missing)
             may_be_missing_[mark.empty() ? 0 : static_cast<unsigned char>(mark[0])] = true;
     }
@@ -98,6 +139,8 @@ public:
             else
                 p = row(p);
         }
+        for (std::int64_t k = 0; k < layout_.texts; ++k)
+            done_.texts[k].resize(static_cast<std::size_t>(out_.ends.at(done_.rows, k)));
         return std::move(done_);
     }
 
@@ -109,30 +152,35 @@ private:
     bool is_quote(const char* p) const { return layout_.quote != 0 && p != end_ && *p == layout_.quote; }
 
     const char* row(const char* p) {
+        incomplete_ = false;
         for (std::int64_t column = 0;; ++p) {
             const std::int32_t slot = layout_.slots[column];
-            p = slot >= 0 ? number(p, out_.values.at(done_.rows, slot), out_.texts[column]) : word(p, slot);
+            p = slot >= 0 ? number(p, out_.values.at(done_.rows, slot), out_.odd[column]) : word(p, slot);
             ++column;
             if (!done_.plain) return p;
             const bool last = p == end_ || *p != layout_.delimiter;
             if (last != (column == layout_.columns)) done_.plain = false;
-            if (last || !done_.plain) break;
+            if (!done_.plain) return p;
+            if (last) break;
         }
-        done_.rows += done_.plain;
+        out_.incomplete[done_.seen++] = incomplete_;
+        done_.incomplete += incomplete_;
+        done_.rows += !(incomplete_ && layout_.drop);
         return p;
     }
 
-    const char* number(const char* p, double& value, std::uint8_t& text) {
-        const char* begin = p;
-        TextHash ignored;
+    const char* number(const char* p, double& value, std::uint8_t& odd) {
+        if (odd) return word(p, DelimitedLayout::skipped);  // one value that is none tells enough
+        const char* const begin = p;
+        std::size_t size = 0;
         const bool quoted = is_quote(p);
         if (quoted) ++p;
         while (p != end_ && is_blank(*p)) ++p;
         p = decimal::parse_number(p, end_, value);
         if (quoted) {
             if (p && is_quote(p) && ends_value(p + 1) && std::isfinite(value)) return p + 1;
-            text = 1;
-            return value_end(begin, ignored);
+            odd = 1;
+            return quoted_value(begin + 1, spare_, size);
         }
         if (p && p != end_ && *p == layout_.delimiter && std::isfinite(value)) return p;
         if (p) {
@@ -140,80 +188,68 @@ private:
             if (ends_value(p) && std::isfinite(value)) return p;
         }
         const bool is_number = p && ends_value(p);  // an infinite one, or nan
-        p = value_end(begin, ignored);
+        p = copied(begin, layout_.delimiter, spare_, size);
         value = std::numeric_limits<double>::quiet_NaN();
-        if (is_missing(trimmed(begin, p))) return p;
-        if (is_number)
+        if (is_missing(trimmed(begin, p)))
+            incomplete_ = true;
+        else if (is_number)
             done_.plain = false;
         else
-            text = 1;
+            odd = 1;
         return p;
     }
 
     const char* word(const char* p, std::int32_t slot) {
-        if (is_quote(p)) return quoted_word(p + 1, slot);
-        const char* const begin = p;
-        TextHash hash;
-        p = value_end(p, hash);
-        if (slot <= DelimitedLayout::text) {
-            const std::string_view text(begin, static_cast<std::size_t>(p - begin));
-            const std::int32_t column = DelimitedLayout::text - slot;
-            out_.codes.at(done_.rows, column) = is_missing(text) ? -1 : done_.texts[column].code(text, hash);
+        const std::int64_t column = DelimitedLayout::text - slot;
+        TextBytes& bytes = column >= 0 ? done_.texts[column] : spare_;
+        const std::size_t begin = column >= 0 ? static_cast<std::size_t>(out_.ends.at(done_.rows, column)) : 0;
+        std::size_t end = begin;
+        const bool quoted = is_quote(p);
+        p = quoted ? quoted_value(p + 1, bytes, end) : copied(p, layout_.delimiter, bytes, end);
+        if (slot == DelimitedLayout::skipped || !done_.plain) return p;
+        const std::string_view text = bytes.between(begin, end);
+        const bool missing = !quoted && is_missing(text);
+        incomplete_ |= missing;
+        if (column < 0) {
+            out_.codes[done_.rows] = missing ? -1 : done_.labels.code(text, bytes.readable_end());
+            return p;
         }
+        if (missing) {
+            end = begin;
+            for (const char letter : layout_.filling) *bytes.room(end++) = letter;
+        }
+        out_.ends.at(done_.rows + 1, column) = static_cast<std::int32_t>(end);
         return p;
     }
 
-    // Up to the mark that is not doubled; it must end the value.
-    const char* quoted_word(const char* begin, std::int32_t slot) {
-        const char* p = begin;
-        bool doubled = false;
-        for (;; doubled = true, p += 2) {
-            p = static_cast<const char*>(std::memchr(p, layout_.quote, static_cast<std::size_t>(end_ - p)));
-            if (!p || !is_quote(p + 1)) break;
-        }
-        const auto holds = [&](char c) { return std::memchr(begin, c, static_cast<std::size_t>(p - begin)); };
-        if (!p || !ends_value(p + 1) || holds('\n') || holds('\r')) {  // lines may have been cut apart elsewhere
-            done_.plain = false;
-            return end_;
-        }
-        if (slot <= DelimitedLayout::text) {
-            const std::int32_t column = DelimitedLayout::text - slot;
-            std::string_view text(begin, static_cast<std::size_t>(p - begin));
-            if (doubled) text = with_single_marks(text);
-            out_.codes.at(done_.rows, column) = done_.texts[column].code(text, TextHash::of(text), doubled);
-        }
-        return p + 1;
-    }
-
-    std::string_view with_single_marks(std::string_view text) {
-        single_.clear();
-        for (std::size_t k = 0; k < text.size(); ++k) {
-            single_ += text[k];
-            k += text[k] == layout_.quote;
-        }
-        return single_;
-    }
-
-    // The first separator or line end from here on, eight bytes at a time where the first of them has the lowest bits.
-    const char* value_end(const char* p, TextHash& hash) const {
-        if constexpr (std::endian::native == std::endian::little) {
-            constexpr std::uint64_t ones = 0x0101010101010101ULL;
-            const std::uint64_t delimiters = ones * static_cast<unsigned char>(layout_.delimiter);
-            const auto zeros = [](std::uint64_t word) { return (word - ones) & ~word & 0x80 * ones; };
-            for (; end_ - p >= 8; p += 8) {
-                const std::uint64_t word = text_word(p, 8);
-                const auto found = zeros(word ^ delimiters) | zeros(word ^ '\n' * ones) | zeros(word ^ '\r' * ones);
-                if (found) {
-                    const int size = std::countr_zero(found) / 8;
-                    if (size) hash.add(word & ((std::uint64_t{1} << 8 * size) - 1));
-                    return p + size;
-                }
-                hash.add(word);
+    // Up to the mark that is not doubled, which must end the value; doubled ones are copied once.
+    const char* quoted_value(const char* p, TextBytes& bytes, std::size_t& used) {
+        for (;; ++p) {
+            p = copied(p, layout_.quote, bytes, used);
+            if (!is_quote(p)) break;  // a line end: lines may have been cut apart elsewhere
+            if (!is_quote(++p)) {
+                if (!ends_value(p)) break;
+                return p;
             }
+            *bytes.room(used++) = layout_.quote;
         }
-        const char* const rest = p;
-        while (!ends_value(p)) ++p;
-        for (const char* q = rest; q < p; q += 8) hash.add(text_word(q, static_cast<std::size_t>(p - q)));
+        done_.plain = false;
+        return end_;
+    }
+
+    // Copies what comes before the mark or a line end; returns where that is. What is written beyond `used` does not
+    // count.
+    const char* copied(const char* p, char mark, TextBytes& bytes, std::size_t& used) {
+        while (static_cast<std::size_t>(end_ - p) >= TextWindow::width) {
+            const std::size_t size = TextWindow::copy(p, bytes.room(used), mark, done_.ascii);
+            used += size;
+            p += size;
+            if (size < TextWindow::width) return p;
+        }
+        for (; p != end_ && *p != mark && *p != '\n' && *p != '\r'; ++p) {
+            *bytes.room(used++) = *p;
+            done_.ascii &= static_cast<unsigned char>(*p) < 0x80;
+        }
         return p;
     }
 
@@ -235,7 +271,8 @@ private:
     const DelimitedRows& out_;
     DelimitedOutcome done_;
     std::array<bool, 256> may_be_missing_{};  // by the first character, 0 for none
-    std::string single_;
+    TextBytes spare_;                         // of values that are not kept as texts
+    bool incomplete_ = false;                 // has this row a missing value?
 };
 
 }  // namespace separatrix

@@ -116,8 +116,7 @@ def in_threads(function: Callable[[int], Result], count: int) -> Iterator[Result
 
     Work that is already in such a thread goes on in it alone.
     """
-    threads = min(count, thread_count(_limit.get()))
-    if threads <= 1 or getattr(_inside, "now", False):
+    if count <= 1 or getattr(_inside, "now", False) or thread_count(_limit.get()) <= 1:
         yield from map(function, range(count))
         return
 

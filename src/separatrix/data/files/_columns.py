@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.data.files._origin import DataFileError, quoted
-from separatrix.data.threads import in_threads
 
 # Unquoted spellings of "no value here"; a class that is really called NA is kept by writing it in quotes.
 MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
@@ -85,48 +84,6 @@ def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) 
         )
     plural = "s" if len(absent) > 1 else ""
     raise DataFileError(f"{file}: no {role}{plural} {quoted(absent)}; {advice}")
-
-
-def coded_texts(codes: NDArray[np.int32], offsets: bytes, content: bytes) -> Any:
-    """Return a column of Arrow: each different text once, and of each row the number of its text (−1: none).
-
-    Where the different texts begin and end, and their bytes, come as Arrow holds them; nothing is copied.
-    """
-    import pyarrow as pa
-
-    count = len(offsets) // 4 - 1
-    different = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(content))
-    different.validate(full=True)  # are they UTF-8?
-    places = pa.array(codes, mask=codes < 0 if len(codes) and codes.min() < 0 else None)
-    return pa.DictionaryArray.from_arrays(places, different, safe=False)
-
-
-def encoded(column: Any) -> Any:
-    """Return a column of texts with each different one once, and missing ones as a category of their own."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if not column.null_count:
-        return column
-    different = column.dictionary
-    place = different.index(MISSING_CATEGORY).as_py()
-    if place < 0:
-        place = len(different)
-        different = pa.concat_arrays([different, pa.array([MISSING_CATEGORY], different.type)])
-    return pa.DictionaryArray.from_arrays(column.indices.fill_null(place), different)
-
-
-def decoded(table: Any) -> Any:
-    """Return a table with its encoded texts written out, a column in each thread."""
-    import pyarrow as pa
-
-    def column(k: int) -> Any:
-        found = table.column(k)
-        return found.cast(pa.string()) if pa.types.is_dictionary(found.type) else found
-
-    columns = list(in_threads(column, table.num_columns))
-    return pa.table(columns, names=table.column_names)
 
 
 class Labels(NamedTuple):

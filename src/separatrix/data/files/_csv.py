@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
 from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
-from separatrix.data.files._delimited import Layout, Numbers, parse_rows, text_columns, whole_lines
+from separatrix.data.files._delimited import Layout, Rows, parse_rows, text_columns, whole_lines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
 
@@ -58,6 +58,8 @@ class CsvSource(TabularSource):
         with open_errors(self.name):
             self.header = _read_header(origin, reading)
         self.names, self.decimal = self.header.names, self.header.decimal
+        # Is there something to work ahead on?
+        self._long = origin.compression is not None or os.path.getsize(origin.path) > _PART_BYTES
         self._look = _GLANCE_BYTES
         self._quoted = self._hinted = False  # has a quotation mark appeared, and was it pointed out?
 
@@ -99,11 +101,11 @@ class CsvSource(TabularSource):
             with self.origin.open() as file:
                 file.read(self.header.size)
                 head = file.read(size + 1)
-            if self.reading.quote is not None and self.reading.quote.encode() in head:
-                break
             end = len(head) if len(head) <= size else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
             if end:
-                return text_columns(head[:end], self.names, self.header.delimiter)
+                return text_columns(
+                    head[:end], len(self.names), self.header.delimiter, self.reading.quote
+                )
             if size >= _LONGEST_LINE:
                 break
             size *= 8
@@ -126,11 +128,11 @@ class CsvSource(TabularSource):
         return (os.path.getsize(self.origin.path) - self.header.size) * lines // max(len(head), 1)
 
     def batches(self, plan: Plan) -> Iterator[Any]:
-        """Yield rows: numbers alone as a matrix, else record batches, numbers as float64, texts encoded."""
+        """Yield rows as the core reads them, record batches where that is for Arrow."""
         with open_errors(self.name):
             row, parsed = 0, self._parsed(plan)
-            for batch in ahead(parsed) if self._is_long() else parsed:
-                if self._quoted and not isinstance(batch, Numbers):
+            for batch in ahead(parsed) if self._long else parsed:
+                if self._quoted and not isinstance(batch, Rows):
                     self._hint(batch, row)
                 row += batch.num_rows
                 yield batch
@@ -147,14 +149,15 @@ class CsvSource(TabularSource):
         return f"data row {row:,}" + ("" if line is None else f" (line {line:,} of the file)")
 
     def _parsed(self, plan: Plan) -> Iterator[Any]:
-        """Yield the rows: numbers as the core reads them, record batches where that is for Arrow."""
+        """Yield the rows, part by part, the next part being read while one is parsed."""
         layout = None
         if self.decimal == ".":
-            layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote)
+            drop = self.reading.missing == "drop"
+            layout = Layout.of(self.names, plan, self.header.delimiter, self.reading.quote, drop)
         with self.origin.open() as file:
             file.read(self.header.size)
             lines = self._lines(file)
-            parts: Any = ahead(lines) if self._is_long() else lines
+            parts: Any = ahead(lines) if self._long else lines
             with contextlib.closing(parts):
                 for text in parts:
                     parsed = None if layout is None else parse_rows(text, layout)
@@ -166,10 +169,6 @@ class CsvSource(TabularSource):
                             yield from self._by_arrow(rest, plan)
                     elif bytes(text[:4096]).strip() or bytes(text).strip():
                         yield from self._by_arrow(text, plan)
-
-    def _is_long(self) -> bool:
-        """Tell whether there is something to work ahead on."""
-        return self.origin.compression is not None or os.path.getsize(self.origin.path) > _PART_BYTES
 
     def _hides_line_ends(self, text: memoryview) -> bool:
         """Tell whether a quoted value may begin here and end in another line."""
@@ -191,7 +190,7 @@ class CsvSource(TabularSource):
             at = max(at, buffer.rfind(b"\r", at, held) + 1)
             if at:
                 yield memoryview(buffer)[:at]
-                room = len(buffer) if self._is_long() else held - at + 1  # a short file is at its end here
+                room = len(buffer) if self._long else held - at + 1  # a short file is at its end here
                 if len(other) < room:
                     other = bytearray(room)
                 other[: held - at] = memoryview(buffer)[at:held]
@@ -202,17 +201,17 @@ class CsvSource(TabularSource):
                 )
             elif held == len(buffer):
                 buffer = buffer + bytes(len(buffer))
-        yield memoryview(buffer)[:held]
+        if held:
+            yield memoryview(buffer)[:held]
 
     def _by_arrow(self, text: memoryview | _Rest, plan: Plan) -> Iterator[Any]:
         """Yield what Arrow finds in whole lines, by all threads, or in a stream."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        texts = pa.dictionary(pa.int32(), pa.string())
-        types = {name: texts if name in plan.texts else pa.float64() for name in plan.names}
+        types = {name: pa.string() if name in plan.texts else pa.float64() for name in plan.names}
         if plan.target is not None:
-            types[plan.target] = texts
+            types[plan.target] = pa.string()
         where = {name: position for position, name in enumerate(self.names)}
         positions = [where[name] for name in types]
         try:
@@ -278,8 +277,6 @@ class CsvSource(TabularSource):
             return
         pattern = f"\\n[^\\n]*{re.escape(self.header.delimiter)}"
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
-                column = column.dictionary_decode()
             if not pa.types.is_string(column.type):
                 continue
             found = pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)
@@ -333,8 +330,7 @@ def _open_text(origin: Origin) -> IO[str]:
 
 def _read_header(origin: Origin, reading: Reading) -> _Header:
     name = origin.name
-    with origin.open() as file:
-        size = 3 if file.read(3) == codecs.BOM_UTF8 else 0
+    size = 3 if origin.head.startswith(codecs.BOM_UTF8) else 0
     with _open_text(origin) as text:
         lines = _Lines(text)
         line = next((line for line in lines if line.strip()), None)

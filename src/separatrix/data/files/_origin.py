@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
+import io
 import os
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 # Bytes at the beginning that tell what a file is, whatever its name.
@@ -42,7 +43,7 @@ _SUFFIXES = {
 #: The formats that `read` knows, as ``format=`` and ``--format`` take them.
 FORMATS = ("csv", "svmlight", "jsonl", "parquet", "arrow", "npy", "npz")
 _SVMLIGHT_LINE = re.compile(rb"[+-]?[\d.][^\s:,;]*((\s+qid:\S+)?(\s+\d+:\S+)+)?\s*(#.*)?")
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 18  # of the beginning, kept; a file that is no longer is read once
 
 
 class DataFileError(ValueError):
@@ -70,6 +71,7 @@ class Origin:
     path: str
     compression: str | None
     format: str
+    head: bytes = field(default=b"", repr=False)
 
     def stream(self) -> Any:
         """Open the bytes, decompressed, as an Arrow stream."""
@@ -79,6 +81,8 @@ class Origin:
 
     def open(self) -> IO[bytes]:
         """Open the bytes, decompressed, as a Python file."""
+        if 0 < len(self.head) < _HEAD_BYTES:
+            return io.BytesIO(self.head)
         if self.compression is None:
             return open(self.path, "rb")
         stream: IO[bytes] = self.stream()
@@ -99,18 +103,18 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> Origin:  
     real = name if os.path.isfile(name) else _copied(name)
     with open_errors(shown):
         with open(real, "rb") as file:
-            begin = file.read(8)
-        compression = next((kind for magic, kind in _COMPRESSIONS.items() if begin.startswith(magic)), None)
-        origin = Origin(shown, real, compression, format or "")
-        found = format or _format_of(name, origin)
+            head = file.read(_HEAD_BYTES)
+        compression = next((kind for magic, kind in _COMPRESSIONS.items() if head.startswith(magic)), None)
+        if compression is not None:
+            with Origin(shown, real, compression, "").open() as file:
+                head = file.read(_HEAD_BYTES)
+        found = format or _format_of(name, compression, head)
     if compression is not None and found in ("parquet", "arrow", "npy", "npz"):
         raise DataFileError(f"{shown}: {found} within {compression}; decompress the file first")
-    return Origin(shown, real, compression, found)
+    return Origin(shown, real, compression, found, head)
 
 
-def _format_of(name: str, origin: Origin) -> str:
-    with origin.open() as file:
-        head = file.read(_HEAD_BYTES)
+def _format_of(name: str, compression: str | None, head: bytes) -> str:
     _refuse_foreign(name, head)
     for magic, found in _MAGIC.items():
         if head.startswith(magic):
@@ -120,7 +124,7 @@ def _format_of(name: str, origin: Origin) -> str:
         raise DataFileError(f"{name}: a model file, not data; 'separatrix info' tells what is in it")
     for ending in (".gz", ".zst", ".bz2"):
         if base.endswith(ending):
-            if origin.compression is None:
+            if compression is None:
                 raise DataFileError(f"{name}: cannot read the file: it is not compressed as its name says")
             base = base.removesuffix(ending)
     suffix = os.path.splitext(base)[1]
@@ -129,7 +133,7 @@ def _format_of(name: str, origin: Origin) -> str:
         if known in ("parquet", "arrow", "npy", "npz"):
             raise DataFileError(f"{name}: not a {known} file, or damaged at its beginning; write it again")
         return known
-    lines = [line for line in head.split(b"\n")[:20] if line.strip() and not line.startswith(b"#")]
+    lines = [line for line in head.split(b"\n", 20)[:20] if line.strip() and not line.startswith(b"#")]
     whole = lines[:-1] or lines
     if whole and whole[0].lstrip().startswith(b"{"):
         return "jsonl"

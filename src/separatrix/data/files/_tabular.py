@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -12,24 +13,25 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix import _hot
 from separatrix.data.files._columns import (
     MISSING_CATEGORY,
     NUMBER,
     Labels,
     Plan,
     choose_columns,
-    decoded,
-    encoded,
     labels_of,
 )
-from separatrix.data.files._delimited import Numbers
+from separatrix.data.files._delimited import Rows
 from separatrix.data.files._origin import DataFileError, Origin, Reading
+from separatrix.data.threads import in_threads
 
 # A text column with more categories than this, and nearly as many as rows, names the rows.
 _MANY_CATEGORIES = 50
-# How numbers begin: with none of the other letters and marks (a blank may be one of any alphabet).
-_NUMBER_BEGINS = r"^(?:[^!-~]|[-+.,0-9iInN])"
+# More different texts than half of the rows are too many: so many, counted at a glance, are counted exactly.
+_DOUBTFUL_SHARE = 0.45
 _LARGE_BYTES = 32 << 20
+_MANY_TEXTS = 1 << 16  # fewer are not worth another thread
 Item = TypeVar("Item")
 
 
@@ -99,11 +101,6 @@ class TabularSource(ABC):
 
     def blocks(self, plan: Plan) -> Iterator[Block]:
         """Yield the rows in order; missing values are refused, dropped with their rows, or kept."""
-        for block in self._blocks(plan):
-            yield block._replace(X=decoded(block.X)) if plan.texts else block
-
-    def _blocks(self, plan: Plan) -> Iterator[Block]:
-        """Yield the rows in order, each different text once."""
         start = 0
         for batch in self.batches(plan):
             yield self._block(batch, plan, start)
@@ -114,57 +111,63 @@ class TabularSource(ABC):
     def _block(self, batch: Any, plan: Plan, start: int) -> Block:
         policy = self.reading.missing
         rows = np.arange(start, start + batch.num_rows)
-        columns, values, y = {}, None, None
-        if isinstance(batch, Numbers):
-            values, y = batch
-            numbers = [values]
+        if isinstance(batch, Rows):
+            X, y, gone = batch.X, batch.y, batch.incomplete
+            if gone is not None and policy == "drop":  # they are left out already
+                rows, gone = rows[~gone], None
         else:
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            y = None if plan.target is None else Labels.of(columns.pop(plan.target))
-        gone = np.zeros(batch.num_rows, dtype=bool)
-        if plan.texts:
-            names = [name for name in plan.names if name not in plan.texts]
-            numbers = [columns[name].to_numpy(zero_copy_only=False) for name in names]
-        elif values is None:
-            values = batch.select(plan.names).to_tensor(null_to_nan=True).to_numpy()
-            numbers = [values]
-        for array in numbers:
-            if not np.isfinite(array).all():
-                if np.isinf(array).any() or policy == "refuse":
-                    self.explain(plan, "a value is missing or infinite")
-                gone |= np.isnan(array.reshape(len(rows), -1)).any(axis=1)
-        for name in plan.texts:
-            if columns[name].null_count:
-                if policy == "refuse":
-                    self.explain(plan, "a value is missing")
-                gone |= columns[name].is_null().to_numpy(zero_copy_only=False)
-        keep = None if policy == "keep" or not gone.any() else ~gone
-        if y is not None:
-            empty = _empty_labels(y)
-            if empty is not None:
-                if policy == "keep":
-                    place = self.place_of(start + int(empty.argmax()) + 1)
-                    raise DataFileError(
-                        f"{self.name}: {place}, target column {plan.target!r}: the value is missing, and is "
-                        "not filled in; leave such rows out (--missing drop), or give it"
-                    )
-                if policy != "drop":
-                    self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
-                keep = ~empty if keep is None else keep & ~empty
-        if values is not None and keep is None:
-            return Block(values, y, rows)
+            X, y, gone = self._parts(batch, plan)
+        if gone is not None and policy == "refuse":
+            self.explain(plan, "a value is missing")
+        gone = None if policy == "keep" else gone
+        empty = None if y is None else _empty_labels(y)
+        if empty is not None:
+            if policy == "keep":
+                place = self.place_of(start + int(empty.argmax()) + 1)
+                raise DataFileError(
+                    f"{self.name}: {place}, target column {plan.target!r}: the value is missing, and is "
+                    "not filled in; leave such rows out (--missing drop), or give it"
+                )
+            if policy != "drop":
+                self.explain(plan, "a target value is missing; --missing drop leaves such rows out")
+            gone = empty if gone is None else gone | empty
+        if gone is None:
+            return Block(X, y, rows)
         import pyarrow as pa
 
-        if keep is not None:
-            rows = rows[keep]
-            y = y if y is None else y.filter(keep if isinstance(y, Labels) else pa.array(keep))
-        if values is not None:
-            return Block(values[keep], y, rows)
-        filled = [
-            encoded(columns[name]) if name in plan.texts else _filled(columns[name]) for name in plan.names
-        ]
-        table = pa.table(filled, names=list(plan.names))
-        return Block(table if keep is None else table.filter(pa.array(keep)), y, rows)
+        keep = pa.array(~gone)
+        X = X.filter(keep) if plan.texts else X[~gone]
+        if y is not None:
+            y = y.filter(~gone if isinstance(y, Labels) else keep)
+        return Block(X, y, rows[~gone])
+
+    def _parts(self, batch: Any, plan: Plan) -> tuple[Any, Any, NDArray[np.bool_] | None]:
+        """Return features and target of a record batch, and which rows have missing values, if any."""
+        import pyarrow as pa
+
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        y = None if plan.target is None else Labels.of(columns.pop(plan.target))
+        if plan.texts:
+            fillings = {name: MISSING_CATEGORY if name in plan.texts else float("nan") for name in plan.names}
+            filled = [
+                columns[name].fill_null(filling) if columns[name].null_count else columns[name]
+                for name, filling in fillings.items()
+            ]
+            X = pa.table(filled, names=list(plan.names))
+            numbers = [columns[name].to_numpy(zero_copy_only=False) for name in set(fillings) - plan.texts]
+        else:
+            X = batch.select(plan.names).to_tensor(null_to_nan=True).to_numpy()
+            numbers = [X]
+        gone = np.zeros(batch.num_rows, dtype=bool)
+        for array in numbers:
+            if not np.isfinite(array).all():
+                if np.isinf(array).any():
+                    self.explain(plan, "a value is infinite")
+                gone |= np.isnan(array.reshape(len(gone), -1)).any(axis=1)
+        for name in plan.texts:
+            if columns[name].null_count:
+                gone |= columns[name].is_null().to_numpy(zero_copy_only=False)
+        return X, y, gone if gone.any() else None
 
     def read(self, target: str | None, features: Sequence[str] | None, ignore: Sequence[str]) -> Table:
         """Read all rows."""
@@ -181,7 +184,7 @@ class TabularSource(ABC):
         labels: list[Any] = []
         rows: list[NDArray[np.int64]] = []
         X, end = np.empty((0 if plan.texts else self._rows_at_first(len(plan.names)), len(plan.names))), 0
-        for block in self._blocks(plan):
+        for block in self.blocks(plan):
             start, end = end, end + len(block.rows)
             labels.append(block.y)
             if plan.texts:
@@ -199,9 +202,9 @@ class TabularSource(ABC):
         if plan.texts:
             import pyarrow as pa
 
-            table = pa.concat_tables(tables).unify_dictionaries()
+            table = pa.concat_tables(tables)
             self._check_categories(table, rows, plan)
-            return Table(decoded(table), list(plan.names), y)
+            return Table(table, list(plan.names), y)
         X.resize((end, len(plan.names)), refcheck=False)
         if X.nbytes > _LARGE_BYTES:
             import pyarrow as pa
@@ -219,35 +222,41 @@ class TabularSource(ABC):
 
     def _check_categories(self, table: Any, rows: Sequence[NDArray[np.int64]], plan: Plan) -> None:
         """Refuse text columns that are numbers with a few slips, or names of the rows."""
-        import pyarrow.compute as pc
+        names = [name for name in plan.names if name in plan.texts and name not in self.reading.categorical]
+        judge = functools.partial(_doubts, decimal=self.decimal)
+        columns = [table[name] for name in names]
+        doubts: Iterator[tuple[bool, bool]] = map(judge, columns)
+        if len(table) * len(columns) > _MANY_TEXTS:
+            doubts = in_threads(lambda k: judge(columns[k]), len(columns))
+        for name, column, (numbers, many) in zip(names, columns, doubts, strict=True):
+            if numbers or many:
+                self._check_texts(name, column, rows, numbers)
 
-        for name in plan.names:
-            if name not in plan.texts or name in self.reading.categorical:
-                continue
-            chunks = table[name].chunks
-            texts = chunks[0].dictionary  # the same for all
-            numbers = pc.match_substring_regex(texts, _NUMBER_BEGINS).to_numpy(zero_copy_only=False)
-            if not numbers.any() and len(texts) <= _MANY_CATEGORIES:
-                continue
-            codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
-            counts = np.bincount(codes, minlength=len(texts))
-            if (missing := texts.index(MISSING_CATEGORY).as_py()) >= 0:
-                counts[missing] = 0
-            used = np.flatnonzero(counts)
-            if 2 * counts[numbers].sum() > counts.sum():
-                strange = [k for k in used.tolist() if not _is_number(texts[k].as_py().strip(), self.decimal)]
-                if strange and 2 * counts[strange].sum() < counts.sum():
-                    where = int(np.isin(codes, strange).argmax())
-                    place = self.place_of(int(np.concatenate(rows)[where]) + 1)
-                    check_number(self.name, place, name, texts[int(codes[where])].as_py(), self.decimal)
-            if len(used) > _MANY_CATEGORIES and 2 * len(used) > table.num_rows:
-                example = _shortened(texts[int(used[0])].as_py())
-                raise DataFileError(
-                    f"{self.name}: column {name!r} holds {len(used):,} different texts in "
-                    f"{table.num_rows:,} rows, such as {example!r}; leave it out "
-                    f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); to learn from "
-                    "what they say, use a string kernel in Python: SVC(kernel=separatrix.kernels.Spectrum(3))"
-                )
+    def _check_texts(
+        self, name: str, column: Any, rows: Sequence[NDArray[np.int64]], may_be_numbers: bool
+    ) -> None:
+        """Refuse a text column that is numbers with a few slips, or names of the rows, having counted all."""
+        chunks = column.dictionary_encode().unify_dictionaries().chunks
+        texts = chunks[0].dictionary  # the same for all
+        codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+        counts = np.bincount(codes, minlength=len(texts))
+        if (missing := texts.index(MISSING_CATEGORY).as_py()) >= 0:
+            counts[missing] = 0
+        used = np.flatnonzero(counts)
+        if may_be_numbers:
+            strange = [k for k in used.tolist() if not _is_number(texts[k].as_py().strip(), self.decimal)]
+            if strange and 2 * counts[strange].sum() < counts.sum():
+                where = int(np.isin(codes, strange).argmax())
+                place = self.place_of(int(np.concatenate(rows)[where]) + 1)
+                check_number(self.name, place, name, texts[int(codes[where])].as_py(), self.decimal)
+        if len(used) > _MANY_CATEGORIES and 2 * len(used) > len(codes):
+            example = _shortened(texts[int(used[0])].as_py())
+            raise DataFileError(
+                f"{self.name}: column {name!r} holds {len(used):,} different texts in "
+                f"{len(codes):,} rows, such as {example!r}; leave it out "
+                f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); to learn from "
+                "what they say, use a string kernel in Python: SVC(kernel=separatrix.kernels.Spectrum(3))"
+            )
 
     def explain(self, plan: Plan, reason: str) -> NoReturn:
         """Count what is missing in the whole file and raise it with the first place; else raise `reason`."""
@@ -284,9 +293,16 @@ def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
     return mask if mask.any() else None
 
 
-def _filled(column: Any) -> Any:
-    """Return a column of numbers without nulls: NaN instead."""
-    return column.fill_null(float("nan")) if column.null_count else column
+def _doubts(column: Any, decimal: str) -> tuple[bool, bool]:
+    """Tell whether most texts of a column may be numbers, and whether more than half may be different."""
+    chunks = []
+    for chunk in column.chunks:
+        if len(chunk):
+            _, ends, content = chunk.buffers()
+            places = np.frombuffer(ends, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+            chunks.append((places, np.frombuffer(content or b"", dtype=np.int8)))
+    numbers, many = _hot.text_doubts(chunks, MISSING_CATEGORY, _DOUBTFUL_SHARE)
+    return numbers or decimal != ".", many and len(column) > _MANY_CATEGORIES
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
