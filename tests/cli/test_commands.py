@@ -179,6 +179,14 @@ def test_evaluation_like_scikit_learn(run, banknote, tmp_path):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("words", [("separability",), ("tune", "--model", "lda", "--folds", "2")])
+def test_reports_say_which_target_was_assumed(words, run, iris):
+    command, *options = words
+    said = run(command, iris, *options).out
+    assert "150 rows, 4 features, target species with 3 classes (assumed; --target names another)" in said
+    assert "assumed" not in run(command, iris, *options, "--target", "species").out
+
+
 def test_evaluation_for_people(run, iris, iris_model, tmp_path):
     code, out, err = run("evaluate", iris_model, iris, "--plot", tmp_path / "p.svg")
     assert (code, err) == (0, "")

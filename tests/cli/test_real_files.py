@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -82,16 +84,39 @@ def test_wine_compared_and_tuned(root, tmp_path):
     assert (tmp_path / "ridge.png").stat().st_size > 10_000
 
 
-def test_completion_is_there(tmp_path):
-    environment = os.environ | {
-        "_SEPARATRIX_COMPLETE": "complete_bash",
-        "COMP_WORDS": "separatrix ev",
-        "COMP_CWORD": "1",
-    }
+@pytest.mark.parametrize(
+    ("shell", "words", "expected"),
+    [
+        ("bash", {"COMP_WORDS": "separatrix ev", "COMP_CWORD": "1"}, "evaluate"),
+        ("bash", {"COMP_WORDS": "separatrix fit --mod", "COMP_CWORD": "2"}, "--model"),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "separatrix fit --mod"}, "--model"),
+        (
+            "fish",
+            {"_TYPER_COMPLETE_ARGS": "separatrix ev", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+            "evaluate",
+        ),
+    ],
+)
+def test_completion(shell, words, expected, tmp_path):
+    """Ask as the shells' scripts do: what was typed is in the environment, and the program gets no words."""
+    environment = os.environ | words | {"_SEPARATRIX_COMPLETE": f"complete_{shell}"}
     done = subprocess.run(
-        [PROGRAM, "ev"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [PROGRAM], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == ["evaluate"], done.stderr
+    assert expected in done.stdout, done.stderr
+    assert "Usage" not in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion_in_bash(tmp_path):
+    (tmp_path / "script").write_text(
+        f"export PATH={shlex.quote(str(Path(PROGRAM).parent))}:$PATH\n"
+        "source <(_SEPARATRIX_COMPLETE=source_bash separatrix)\n"
+        "COMP_WORDS=(separatrix ev); COMP_CWORD=1; _separatrix_completion separatrix\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "script"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "evaluate\n", done.stderr
 
 
 def test_every_command_has_examples_and_the_overview_knows_it():

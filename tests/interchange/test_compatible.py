@@ -180,6 +180,27 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
     )
 
 
+def test_svm_scale_warns_where_zeros_are_lost(tmp_path, run, program):
+    file = tmp_path / "counts"
+    file.write_text("1 1:2\n2 2:3\n1 3:1\n")
+    said = run("svm-scale", file)
+    assert said.out == program("svm-scale", file)
+    assert "use -l 0 rather than the default -l -1" in said.err
+    assert run("svm-scale", "-l", 0, file).err == ""
+
+
+def test_more_folds_than_samples(iris, tmp_path, write, run, program):
+    X, y = iris
+    file = write(X[::10], y[::10])  # leaving one out, folds are not a matter of chance
+    for command in ("svm-train", "liblinear-train"):
+        said = run(command, "-v", 100, "-q", file)
+        assert said.out == program(command, "-v", 100, "-q", file)
+        assert said.err.startswith("WARNING: only 15 samples")
+    few = write(X[:4], X[:4, 0], "few")
+    program("svm-train", "-s", 3, "-b", 1, few, tmp_path / "m")
+    run("svm-train", "-s", 3, "-b", 1, few, tmp_path / "m")  # its noise is estimated by five folds
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -189,7 +210,7 @@ def test_svm_scale(options, heart, tmp_path, write, program, run):
         (["svm-train", "-c"], "-c needs a value"),
         (["svm-train", "-s", "2", "-b", "1", "DATA"], "-b 1 is not supported"),
         (["svm-train", "-c", "-1", "DATA"], "'C' parameter"),
-        (["svm-train", "-v", "1", "DATA"], "n must be from 2"),
+        (["svm-train", "-v", "1", "DATA"], "must be 2 or more"),
         (["svm-train", "-s", "1", "-n", "2", "DATA"], "'nu' parameter"),
         (["svm-predict", "DATA", "nowhere", "out"], "no such file"),
         (["svm-predict", "DATA", "DATA", "out"], "line 1"),
@@ -267,6 +288,7 @@ def test_search_for_a_cost(heart, tmp_path, write, run, program):
         assert np.log2(best[0]) % 1 == np.log2(best[1]) % 1 == 0
         first = [said.split("log2c=")[1].split()[0] for said in (ours.out, theirs) if "log2c" in said]
         assert len(set(first)) <= 1  # both begin with the same
+        assert ("maximum C reached" in ours.out) == ("maximum C reached" in theirs)
     run("liblinear-train", "-m", "2", "-q", file, tmp_path / "m")
 
 

@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words in ([], ["--help"], ["-h"]):
+    asked_by_shell = "_SEPARATRIX_COMPLETE" in os.environ  # what was typed is in there, too
+    if words in ([], ["--help"], ["-h"]) and not asked_by_shell:
         from separatrix.cli.overview import overview
 
         print(overview(), end="")

@@ -12,7 +12,7 @@ from separatrix.cli.families import build_model, families, family_of
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import Preparation, fit_steps, prepare
-from separatrix.cli.screen import CommandError, counted, facts, note, print_json, progress, table
+from separatrix.cli.screen import CommandError, facts, note, print_json, progress, table
 from separatrix.cli.validation import (
     Outcome,
     Prepared,
@@ -120,16 +120,9 @@ def _print(
     outcomes: dict[str, Outcome],
     order: list[str],
 ) -> None:
-    assumed = "" if data.chosen or data.names is None else " (assumed; --target names another)"
-    classes = len(np.unique(data.y))
     facts(
         [
-            (
-                "data",
-                f"{request.data.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
-                f"{data.target} with "
-                f"{classes} classes{assumed}",
-            ),
+            ("data", data.sentence(request.data.path, len(np.unique(data.y)))),
             (
                 "folds",
                 f"{request.folds}, the same for every model (every class in proportion, seed {request.seed})",

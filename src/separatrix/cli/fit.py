@@ -19,7 +19,7 @@ from separatrix.cli.hold_out import Parts, hold_out
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import Preparation, fit_steps, nameless, prepare
-from separatrix.cli.screen import CommandError, class_table, counted, facts, note, print_json
+from separatrix.cli.screen import CommandError, class_table, facts, note, print_json
 from separatrix.persistence import save
 
 _ROWS = 1 << 16
@@ -202,13 +202,8 @@ def _print(
         if held_out
         else f"all {report['rows']:,} rows to fit, none held out"
     )
-    assumed = "" if data.chosen or data.names is None else " (assumed; --target names another)"
     lines = [
-        (
-            "data",
-            f"{request.data.path}: {report['rows']:,} rows, {counted(data.features, 'feature')}, "
-            f"target {data.target} with {len(report['classes'])} classes{assumed}",
-        ),
+        ("data", data.sentence(request.data.path, len(report["classes"]))),
         ("split", split),
         ("columns", preparation.sentence()),
         ("model", repr(estimator)),

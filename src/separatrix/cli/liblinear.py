@@ -195,6 +195,8 @@ def _search(model: Any, kind: int, X: Any, y: Any, given: dict[str, Any]) -> Non
                 best, found = (C, tube), score
             same = same + 1 if regression and math.isclose(score, last, rel_tol=1e-6) else 0
             last, C = score, 2 * C
+        if most < C and not given.get("q"):
+            print("warning: maximum C reached.")
     if regression:
         print(f"Best C = {best[0]:g} Best p = {best[1]:g}  CV MSE = {-found:g}")
     else:

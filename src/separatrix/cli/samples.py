@@ -107,10 +107,11 @@ def held_out(model: Any, X: Any, y: Array, folds: int, classes: bool) -> Array:
     from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.utils import get_tags
 
-    if folds < 2 or folds > len(y):
-        raise CommandError(
-            f"-v: n-fold cross validation: n must be from 2 to the number of samples, {len(y)}"
-        )
+    if folds < 2 or len(y) < 2:
+        raise CommandError("-v: n-fold cross validation: n, and the number of samples, must be 2 or more")
+    if folds > len(y):
+        print(f"WARNING: only {len(y)} samples: each is a fold (leave-one-out)", file=sys.stderr)
+        folds = len(y)
     kind = StratifiedKFold if classes else KFold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer samples than folds

@@ -20,7 +20,7 @@ _BLOCK_NUMBERS = 1 << 20
 def run(words: list[str]) -> None:
     """Scale one file and print it."""
     words, limits = _take_targets(list(words))
-    kinds: dict[str, Any] = {"l": number, "u": number, "s": str, "r": str}
+    kinds: dict[str, Any] = {"l": number, "u": number, "y": number, "s": str, "r": str}
     flags = parse_flags("svm-scale", words, kinds, (1, 1))
     given = flags.values
     lower, upper = given.get("l", -1.0), given.get("u", 1.0)
@@ -47,7 +47,13 @@ def run(words: list[str]) -> None:
         most = np.asarray(X.max(axis=0).toarray()).ravel()
     if "s" in given:
         _save(given["s"], (lower, upper), least, most, targets)
-    _print(X, y, (lower, upper), least, most, targets)
+    printed = _print(X, y, (lower, upper), least, most, targets)
+    if printed > X.nnz:
+        print(
+            f"WARNING: {X.nnz} values that are not 0 became {printed}\n"
+            "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1",
+            file=sys.stderr,
+        )
 
 
 def _take_targets(words: list[str]) -> tuple[list[str], tuple[float, float] | None]:
@@ -109,8 +115,9 @@ def _restore(path: str, columns: int) -> tuple[tuple[float, float], Array, Array
     return limits, least, most, targets
 
 
-def _print(X: Any, y: Array, limits: tuple[float, float], least: Array, most: Array, targets: Any) -> None:
-    lower, upper = limits
+def _print(X: Any, y: Array, limits: tuple[float, float], least: Array, most: Array, targets: Any) -> int:
+    """Print the scaled samples; return how many values they store."""
+    (lower, upper), printed = limits, 0
     if targets:
         (low, high), (small, large) = targets
         if large > small:
@@ -129,5 +136,7 @@ def _print(X: Any, y: Array, limits: tuple[float, float], least: Array, most: Ar
         scaled[dense == most[columns]] = upper
         for label, row in zip(y[begin : begin + step].tolist(), scaled, strict=True):
             used = np.flatnonzero(row)
+            printed += len(used)
             pairs = zip((columns[used] + 1).tolist(), row[used].tolist(), strict=True)
             print(f"{label:.17g}", "".join(f"{index}:{value:g} " for index, value in pairs))
+    return printed

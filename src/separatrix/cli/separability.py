@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from separatrix.cli.inputs import DataOptions, load_labelled
 from separatrix.cli.prepare import prepare
-from separatrix.cli.screen import counted, facts, print_json
+from separatrix.cli.screen import facts, print_json
 
 
 def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
@@ -25,11 +27,7 @@ def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
         return
     facts(
         [
-            (
-                "data",
-                f"{options.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
-                f"{data.target}",
-            ),
+            ("data", data.sentence(options.path, len(np.unique(data.y)))),
             ("verdict", str(verdict)),
         ]
     )

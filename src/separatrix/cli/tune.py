@@ -15,7 +15,7 @@ from separatrix.cli.families import build_model, family_of, parse_settings, pars
 from separatrix.cli.inputs import DataOptions, Labelled, load_labelled
 from separatrix.cli.outputs import check_output, check_picture, check_seed, write_picture
 from separatrix.cli.prepare import fit_steps, prepare
-from separatrix.cli.screen import CommandError, counted, facts, note, print_json, progress, table
+from separatrix.cli.screen import CommandError, facts, note, print_json, progress, table
 from separatrix.cli.validation import (
     Outcome,
     Prepared,
@@ -190,11 +190,7 @@ def _report(request: TuneRequest, data: Labelled, ranked: list[Trial]) -> dict[s
 def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, names: list[str]) -> None:
     facts(
         [
-            (
-                "data",
-                f"{request.data.path}: {len(data.y):,} rows, {counted(data.features, 'feature')}, target "
-                f"{data.target}",
-            ),
+            ("data", data.sentence(request.data.path, len(np.unique(data.y)))),
             (
                 "tried",
                 f"{len(ranked)} choices of {', '.join(names)} for {request.model}, {request.folds} folds "
