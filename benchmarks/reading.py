@@ -27,8 +27,14 @@ def items(plan: Plan) -> list[tuple[str, Callable[[], list[Row]]]]:
             partial(_svmlight, f"LIBSVM text {words:,} × 50,000", words, repeats),
         ),
         (f"CSV {rows:,} × 20", partial(_csv, f"CSV {rows:,} × 20", rows, repeats)),
-        (f"CSV {rows:,} × 14, 8 of text", partial(_texts, f"CSV {rows:,} × 14, 8 of text", rows, repeats)),
     ]
+    few, many = (9, 16, 7, 15, 6, 5, 2, 42), (rows // 10,) * 8
+    for case, count, different in (
+        (f"CSV {rows:,} × 14, 8 of text", rows, few),
+        (f"CSV {rows // 2:,} × 14, 8 of many texts", rows // 2, many),
+        (f"CSV {rows // 100:,} × 14, 8 of text", rows // 100, few),
+    ):
+        found.append((case, partial(_texts, case, count, different, repeats)))
     if not plan.small:
         found.append(
             ("compare on a CSV of 10,000 × 20", partial(_compare, "compare on a CSV of 10,000 × 20"))
@@ -115,11 +121,11 @@ def _csv(case: str, rows: int, repeats: int) -> list[Row]:
         )
 
 
-def _write_texts(path: Path, rows: int) -> None:
-    """6 columns of numbers, 8 of texts with 2 to 42 different values each, and two classes."""
+def _write_texts(path: Path, rows: int, different: tuple[int, ...]) -> None:
+    """6 columns of numbers, others of so many different texts, and two classes."""
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, 10 ** (1 + j), rows).astype(str) for j in range(6)]
-    for j, count in enumerate((9, 16, 7, 15, 6, 5, 2, 42)):
+    for j, count in enumerate(different):
         words = np.array([f"kind {j} {'of a longer name ' * (k % 3)}{k}" for k in range(count)])
         columns.append(words[rng.integers(0, count, rows)])
     columns.append(np.array(["no", "yes"])[rng.integers(0, 2, rows)])
@@ -130,7 +136,7 @@ def _write_texts(path: Path, rows: int) -> None:
         )
 
 
-def _texts(case: str, rows: int, repeats: int) -> list[Row]:
+def _texts(case: str, rows: int, different: tuple[int, ...], repeats: int) -> list[Row]:
     import pyarrow as pa
     import pyarrow.csv as arrow
 
@@ -138,7 +144,7 @@ def _texts(case: str, rows: int, repeats: int) -> list[Row]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.csv"
-        _write_texts(path, rows)
+        _write_texts(path, rows, different)
         ours, known = sx.read(path, "kind"), arrow.read_csv(path)
         wide = pa.schema([(f"x{j}", pa.float64() if j < 6 else pa.string()) for j in range(14)])
         if (

@@ -61,10 +61,6 @@ REASONS = {
         "newsgroups": "as for text",
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },
-    "read-csv": {
-        "of text": "texts become codes on the way, for which pyarrow's bare reader has no need; it takes "
-        "less processor time than pyarrow, but the first part waits for the file and the last for the labels",
-    },
 }
 """By target, then by part of a case's name; an empty part stands for all others."""
 

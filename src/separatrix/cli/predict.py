@@ -85,7 +85,7 @@ def _answers(
                 titles += [f"probability {label}" for label in model.classes_]
                 columns += list(model.predict_proba(block.X).T)
         if request.data.missing == "drop":
-            titles, columns = ["row", *titles], [block.rows + 1, *columns]
+            titles, columns = ["row", *titles], [block.row_numbers() + 1, *columns]
         yield titles, columns
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.data.files._origin import DataFileError, quoted
+from separatrix.data.threads import in_threads
 
 # Unquoted spellings of "no value here"; a class that is really called NA is kept by writing it in quotes.
 MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
@@ -108,18 +109,6 @@ class Labels(NamedTuple):
         return empty if empty.any() else None
 
     @classmethod
-    def joined(cls, parts: Sequence[Labels]) -> Labels:
-        """Return the rows of all parts, each text once."""
-        if len(parts) == 1:
-            return parts[0]
-        numbers: dict[str, int] = {}
-        codes = []
-        for part in parts:
-            places = [numbers.setdefault(text, len(numbers)) for text in part.texts]
-            codes.append(np.array([*places, -1], dtype=np.int32)[part.codes])
-        return cls(np.concatenate(codes), list(numbers))
-
-    @classmethod
     def of(cls, column: Any) -> Labels | Any:
         """Return an array of Arrow with its texts encoded; one that holds no text as it is."""
         import pyarrow as pa
@@ -145,18 +134,40 @@ def labels_of(parts: Sequence[Labels | Any]) -> NDArray[Any]:
 
         numbers: NDArray[Any] = pa.chunked_array(parts).to_numpy()
         return numbers
-    codes, texts = Labels.joined(parts)
-    used = np.bincount(codes, minlength=len(texts)) > 0  # others were in rows that are left out
-    values = [text for text, is_used in zip(texts, used.tolist(), strict=True) if is_used]
-    # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
-    padded = 4 * len(codes) * max((len(value) for value in values), default=0)
-    unique: NDArray[Any] = np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)
+    numbers_of: dict[str, int] = {}  # each text once
+    places = [
+        np.array([numbers_of.setdefault(text, len(numbers_of)) for text in part.texts], dtype=np.intp)
+        for part in parts
+    ]
+    used = np.zeros(len(numbers_of), dtype=bool)  # others were in rows that are left out
+    for part, place in zip(parts, places, strict=True):
+        seen = np.zeros(len(place), dtype=bool)
+        seen[part.codes] = True
+        used[place[seen]] = True
+    ends = np.cumsum([0, *map(len, parts)])
+    values = [text for text, is_used in zip(numbers_of, used.tolist(), strict=True) if is_used]
+    unique = _typed(values, int(ends[-1]))
+    chosen = np.empty(ends[-1], dtype=unique.dtype)
+
+    def fill(k: int) -> None:
+        if len(parts[k]):
+            of_part = unique.take((np.cumsum(used) - 1)[places[k]], mode="clip")
+            of_part.take(parts[k].codes, out=chosen[ends[k] : ends[k + 1]], mode="clip")
+
+    for _ in in_threads(fill, len(parts)):
+        pass
+    return chosen
+
+
+def _typed(values: list[str], rows: int) -> NDArray[Any]:
+    """Return texts as integers if all are, else as floats if all are numbers, else as they are."""
     if all(NUMBER.fullmatch(value.strip()) and np.isfinite(float(value)) for value in values):
         try:
-            unique = np.array([int(value) for value in values], dtype=np.int64)
+            return np.array([int(value) for value in values], dtype=np.int64)
         except ValueError:
-            unique = np.array([float(value) for value in values])
+            return np.array([float(value) for value in values])
         except OverflowError:
             pass
-    chosen: NDArray[Any] = unique[(np.cumsum(used) - 1)[codes]]
-    return chosen
+    # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
+    padded = 4 * rows * max((len(value) for value in values), default=0)
+    return np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)

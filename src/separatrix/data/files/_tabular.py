@@ -52,7 +52,11 @@ class Block(NamedTuple):
 
     X: Any
     y: Any
-    rows: NDArray[np.int64]
+    rows: range | NDArray[np.int64]
+
+    def row_numbers(self) -> NDArray[np.int64]:
+        """Return which rows these are."""
+        return _numbers_of(self.rows)
 
 
 class TabularSource(ABC):
@@ -110,11 +114,11 @@ class TabularSource(ABC):
 
     def _block(self, batch: Any, plan: Plan, start: int) -> Block:
         policy = self.reading.missing
-        rows = np.arange(start, start + batch.num_rows)
+        rows: range | NDArray[np.int64] = range(start, start + batch.num_rows)
         if isinstance(batch, Rows):
             X, y, gone = batch.X, batch.y, batch.incomplete
             if gone is not None and policy == "drop":  # they are left out already
-                rows, gone = rows[~gone], None
+                rows, gone = np.flatnonzero(~gone) + start, None
         else:
             X, y, gone = self._parts(batch, plan)
         if gone is not None and policy == "refuse":
@@ -139,7 +143,7 @@ class TabularSource(ABC):
         X = X.filter(keep) if plan.texts else X[~gone]
         if y is not None:
             y = y.filter(~gone if isinstance(y, Labels) else keep)
-        return Block(X, y, rows[~gone])
+        return Block(X, y, _numbers_of(rows)[~gone])
 
     def _parts(self, batch: Any, plan: Plan) -> tuple[Any, Any, NDArray[np.bool_] | None]:
         """Return features and target of a record batch, and which rows have missing values, if any."""
@@ -182,7 +186,7 @@ class TabularSource(ABC):
     def _read(self, plan: Plan) -> Table:
         tables: list[Any] = []
         labels: list[Any] = []
-        rows: list[NDArray[np.int64]] = []
+        rows: list[range | NDArray[np.int64]] = []
         X, end = np.empty((0 if plan.texts else self._rows_at_first(len(plan.names)), len(plan.names))), 0
         for block in self.blocks(plan):
             start, end = end, end + len(block.rows)
@@ -220,7 +224,7 @@ class TabularSource(ABC):
         expected = self.rows_expected() or 0
         return min(expected + expected // 32, os.path.getsize(self.origin.path) // max(2 * width, 1))
 
-    def _check_categories(self, table: Any, rows: Sequence[NDArray[np.int64]], plan: Plan) -> None:
+    def _check_categories(self, table: Any, rows: Sequence[range | NDArray[np.int64]], plan: Plan) -> None:
         """Refuse text columns that are numbers with a few slips, or names of the rows."""
         names = [name for name in plan.names if name in plan.texts and name not in self.reading.categorical]
         judge = functools.partial(_doubts, decimal=self.decimal)
@@ -233,7 +237,7 @@ class TabularSource(ABC):
                 self._check_texts(name, column, rows, numbers)
 
     def _check_texts(
-        self, name: str, column: Any, rows: Sequence[NDArray[np.int64]], may_be_numbers: bool
+        self, name: str, column: Any, rows: Sequence[range | NDArray[np.int64]], may_be_numbers: bool
     ) -> None:
         """Refuse a text column that is numbers with a few slips, or names of the rows, having counted all."""
         chunks = column.dictionary_encode().unify_dictionaries().chunks
@@ -247,7 +251,7 @@ class TabularSource(ABC):
             strange = [k for k in used.tolist() if not _is_number(texts[k].as_py().strip(), self.decimal)]
             if strange and 2 * counts[strange].sum() < counts.sum():
                 where = int(np.isin(codes, strange).argmax())
-                place = self.place_of(int(np.concatenate(rows)[where]) + 1)
+                place = self.place_of(int(np.concatenate([*map(_numbers_of, rows)])[where]) + 1)
                 check_number(self.name, place, name, texts[int(codes[where])].as_py(), self.decimal)
         if len(used) > _MANY_CATEGORIES and 2 * len(used) > len(codes):
             example = _shortened(texts[int(used[0])].as_py())
@@ -283,6 +287,10 @@ class TabularSource(ABC):
             message = missing_message(missing, rows_missing, rows, first, plan.target)
             raise DataFileError(f"{self.name}: {message}")
         raise DataFileError(f"{self.name}: {reason}")
+
+
+def _numbers_of(rows: range | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 def _empty_labels(y: Any) -> NDArray[np.bool_] | None:
