@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan
 # Columns that are the target if nothing else is said, before the last one is.
 _TARGET_NAMES = ("target", "class", "label", "y")
 _LARGEST_TEXT_ARRAY = 256 << 20
+_IN_NUMBERS = frozenset("+-.0123456789eE" + string.whitespace)
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,10 @@ class Labels(NamedTuple):
 
     def empty(self) -> NDArray[np.bool_] | None:
         """Tell which rows have no label: none at all, or blanks; None if all have one."""
-        blank = np.array([*(not text.strip() for text in self.texts), True])
-        if not blank[:-1].any() and (not len(self.codes) or self.codes.min() >= 0):
+        none_blank = all(self.texts) and not any(map(str.isspace, self.texts))
+        if none_blank and (not len(self.codes) or self.codes.min() >= 0):
             return None
+        blank = np.array([*(not text.strip() for text in self.texts), True])
         empty: NDArray[np.bool_] = blank[self.codes]
         return empty if empty.any() else None
 
@@ -134,9 +138,10 @@ def labels_of(parts: Sequence[Labels | Any]) -> NDArray[Any]:
 
         numbers: NDArray[Any] = pa.chunked_array(parts).to_numpy()
         return numbers
-    numbers_of: dict[str, int] = {}  # each text once
+    each_once = dict.fromkeys(itertools.chain.from_iterable(part.texts for part in parts))
+    numbers_of = {text: number for number, text in enumerate(each_once)}
     places = [
-        np.array([numbers_of.setdefault(text, len(numbers_of)) for text in part.texts], dtype=np.intp)
+        np.fromiter(map(numbers_of.__getitem__, part.texts), dtype=np.intp, count=len(part.texts))
         for part in parts
     ]
     used = np.zeros(len(numbers_of), dtype=bool)  # others were in rows that are left out
@@ -161,13 +166,14 @@ def labels_of(parts: Sequence[Labels | Any]) -> NDArray[Any]:
 
 def _typed(values: list[str], rows: int) -> NDArray[Any]:
     """Return texts as integers if all are, else as floats if all are numbers, else as they are."""
-    if all(NUMBER.fullmatch(value.strip()) and np.isfinite(float(value)) for value in values):
-        try:
-            return np.array([int(value) for value in values], dtype=np.int64)
-        except ValueError:
-            return np.array([float(value) for value in values])
-        except OverflowError:
-            pass
+    characters = set("".join(values))
+    try:
+        # float() would also take 1_000 and the digits of other scripts
+        if characters <= _IN_NUMBERS and np.isfinite(numbers := [float(value) for value in values]).all():
+            whole = characters.isdisjoint(".eE")
+            return np.array([int(value) for value in values], dtype=np.int64) if whole else np.array(numbers)
+    except (ValueError, OverflowError):  # no number; no number of 64 bits
+        pass
     # NumPy pads texts to the longest: a column of long texts taken for a target must not fill the memory.
     padded = 4 * rows * max((len(value) for value in values), default=0)
     return np.array(values, dtype=object if padded > _LARGEST_TEXT_ARRAY else None)

@@ -104,6 +104,9 @@ def _parse(text: NDArray[np.int8], layout: Layout) -> Rows | None:
 
 def _labels(codes: NDArray[np.int32], ends: bytes, content: bytes) -> Labels:
     bounds = np.frombuffer(ends, dtype=np.int32).tolist()
+    if content.isascii():
+        text = content.decode()
+        return Labels(codes, [text[a:b] for a, b in itertools.pairwise(bounds)])
     return Labels(codes, [content[a:b].decode() for a, b in itertools.pairwise(bounds)])
 
 
