@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
+from separatrix.solvers._dual_state import State
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 
 #: Curvature of a pair, relative to its kernel values, that only an indefinite kernel has.
@@ -25,9 +27,6 @@ _BELOW = 1e-6
 _FAR = 0.5
 #: Relative rounding error of a double.
 _UNIT = 1.1e-16
-#: What a step costs that is taken in rounds, in variables that one outside of them looks at.
-_ROUND = 512
-_STATUS = ("running", "converged", "max_iter", "unbounded")
 
 
 def run_loops(loops: list[Any], seconds: float, threads: int = 1) -> None:
@@ -146,6 +145,10 @@ class Work:
         self.sharp: tuple[Array, Array, float] | None = None
         #: Whether kernel values in single precision have had a part in E since then.
         self.coarse = solution.doubt > 0
+        #: A factor of the kernel matrix, once steps of pairs have been many.
+        self.factor: Any = None
+        #: Whether time is up: long steps ask between their parts, and leave the point as it was.
+        self.expired: Callable[[], bool] = lambda: False
 
     def _mirrored(self) -> bool:
         """Return whether the two variables of each point are its deviations either way, with one sum."""
@@ -219,7 +222,8 @@ class Work:
             Violation to reach, most steps, and most bytes of kept rows.
         """
         n = self.points.size
-        self.coarse |= precision == "float32"
+        exact = self.exact is not None and np.array_equal(self.exact[0], self.alpha)
+        self.coarse = precision == "float32" or (self.coarse and not exact)
         variables: Any = slice(None)
         middle = self.middle
         first, second = classes or (None, None)
@@ -436,64 +440,3 @@ class Work:
         square = dot(solution.alpha, solution.gradient - self.problem.linear)
         scale = float(np.abs(self.diag).mean())
         return total > 0 and square <= _NO_MARGIN * scale * total * total
-
-
-class State:
-    """Part of a problem in the hands of the compiled loop, with the arrays that it points into."""
-
-    def __init__(
-        self,
-        points: Array | None,
-        variables: Any,
-        alpha: Array,
-        E: Array,
-        precision: Precision,
-        **settings: Any,
-    ) -> None:
-        self.points, self.variables = points, variables
-        self.alpha, self.E, self.kept = alpha, E, settings
-        self.refinements = self.polished = self.newton_at = self.exact_at = 0
-        #: A factor of the kernel matrix, once steps of pairs have been many.
-        self.factor: Any = None
-        #: The solver with all kernel values that has the problem in hand, or has had it.
-        self.whole: Any = None
-        self.unit = float(np.finfo(precision).epsneg)
-        make = _hot.SmoFloat32 if precision == "float32" else _hot.SmoFloat64
-        self.loop = make(alpha=alpha, E=E, **settings)
-        # The violation is no larger; and steps and violation at the last pause.
-        self.first = float(E.max() - E.min()) if E.size else 0.0
-        self.paused = 0, self.first
-
-    @property
-    def width(self) -> int:
-        """Return how many variables a step looks at, or what it costs in that unit."""
-        return min(self.alpha.size, _ROUND) if self.loop.in_rounds else self.alpha.size
-
-    def steps_for(self, factor: float) -> float:
-        """Return about how many steps a smaller tolerance takes, if they are worth what all so far were."""
-        fallen = self.first / self.loop.tol
-        return self.loop.steps * float(-np.log(factor) / np.log(fallen)) if fallen > 1 else np.inf
-
-    def steps_left(self) -> float:
-        """Return about how many steps are left if the violation goes on falling as since the last pause."""
-        (before, above), now = self.paused, (self.loop.steps, self.loop.violation)
-        self.paused, (steps, violation) = now, now
-        if not self.loop.tol < violation < above:
-            return np.inf
-        return (steps - before) * float(np.log(violation / self.loop.tol) / np.log(above / violation))
-
-    def product(self, points: Array, change: Array) -> Array:
-        """Return what a change of ``s a`` of some points adds to E, by the loop's own kernel rows."""
-        sums = np.zeros(self.kept["diag"].size)
-        self.loop.add(points, change, sums)
-        return np.tile(sums, self.kept["copies"])
-
-    def drift(self) -> float:
-        """Return about how far steps have led E from what it stands for: each rounds it once, either way."""
-        steps = 0 if self.loop.in_rounds else self.loop.steps - self.exact_at
-        return self.unit * float(self.E.max() - self.E.min()) * sqrt(steps) if steps else 0.0
-
-    @property
-    def status(self) -> str:
-        """Return how the loop ended: "running", "converged", "max_iter" or "unbounded"."""
-        return _STATUS[self.loop.status]

@@ -8,6 +8,7 @@ many steps where C is large; this needs one factorisation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
-from separatrix.solvers._dual import State, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_state import State
 
 #: How often variables that would leave the box are put on their bounds.
 _TRIES = 10
@@ -65,7 +67,7 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
         groups = np.array([free < state.kept["middle"], free >= state.kept["middle"]])
         groups = groups[groups.any(axis=1)]
     value = signs[free] * alpha[free]
-    after = newton_step(K, gradient, value, low, high, groups)
+    after = newton_step(K, gradient, value, low, high, groups, work.expired)
     if after is None:
         return False
     alpha[free] = signs[free] * after if price is not None else np.abs(after)
@@ -79,7 +81,15 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
     return True
 
 
-def newton_step(K: Array, E: Array, value: Array, low: Array, high: Array, groups: Array) -> Array | None:
+def newton_step(
+    K: Array,
+    E: Array,
+    value: Array,
+    low: Array,
+    high: Array,
+    groups: Array,
+    expired: Callable[[], bool] = lambda: False,
+) -> Array | None:
     """Return where a step of ``β`` leads that decreases the objective and keeps the box and each group's sum.
 
     Parameters
@@ -92,16 +102,18 @@ def newton_step(K: Array, E: Array, value: Array, low: Array, high: Array, group
         ``β`` and its box.
     groups : ndarray of bool, shape (g, f)
         Which variables share a sum.
+    expired : callable
+        Whether time is up.
 
     Returns
     -------
     ndarray or None
-        The new ``β``; None if no step is worth taking.
+        The new ``β``; None if no step is worth taking, or time is up.
     """
     with single_threaded(np.inf):
         if value.size <= _FEW:
             return _from_bound_to_bound(K, E, value, low, high, groups)
-        return _clipped(K, E, value, low, high, groups)
+        return _clipped(K, E, value, low, high, groups, expired)
 
 
 def _solve(K: Array, inside: Array, gradient: Array, sums: Array, groups: Array) -> Array | None:
@@ -145,7 +157,15 @@ def _from_bound_to_bound(
     return after if not np.array_equal(after, value) else None
 
 
-def _clipped(K: Array, E: Array, value: Array, low: Array, high: Array, groups: Array) -> Array | None:
+def _clipped(
+    K: Array,
+    E: Array,
+    value: Array,
+    low: Array,
+    high: Array,
+    groups: Array,
+    expired: Callable[[], bool] = lambda: False,
+) -> Array | None:
     """Put all variables that leave the box on their bounds at once, and solve for the others again."""
     after, fixed = value.copy(), np.zeros(value.size, dtype=bool)
     for _ in range(_TRIES):
@@ -153,7 +173,7 @@ def _clipped(K: Array, E: Array, value: Array, low: Array, high: Array, groups: 
         # What the variables on their bounds have changed already.
         gradient = E[inside] + K[np.ix_(inside, np.flatnonzero(fixed))] @ (after - value)[fixed]
         sums = np.array([-(after - value)[group & fixed].sum() for group in groups])
-        step = _solve(K, inside, gradient, sums, groups)
+        step = None if expired() else _solve(K, inside, gradient, sums, groups)
         if step is None:
             return None
         after[inside] = value[inside] + step

@@ -14,7 +14,8 @@ import numpy as np
 
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
-from separatrix.solvers._dual import State, Work, dot, run_loops
+from separatrix.solvers._dual import Work, dot, run_loops
+from separatrix.solvers._dual_state import State
 from separatrix.solvers._interior import interior, rank_bound
 from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision

@@ -18,7 +18,8 @@ import numpy as np
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
-from separatrix.solvers._dual import DualProblem, DualSolution, State, Work, dot, run_loops
+from separatrix.solvers._dual import DualProblem, DualSolution, Work, dot, run_loops
+from separatrix.solvers._dual_state import State
 from separatrix.solvers._interior import interior, patient, value
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
@@ -107,6 +108,8 @@ class SequentialMinimal:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
         works = [Work(self.matrix, p, s) for p, s in zip(self.problems, self.solutions, strict=True)]
+        for work in works:
+            work.expired = control.expired
         small = [work for work in works if self._is_small(work)]
         for _ in self._whole(small):
             yield self._step()
@@ -141,6 +144,8 @@ class SequentialMinimal:
             yield from self._converge(batch, self.precision, shared)
             # Where kernel rows in single precision do not lead to the tolerance, double ones do.
             rest = [work for work in batch if work.solution.status == "running"]
+            for work in rest:
+                work.recompute("float64")
             yield from self._converge(rest, "float64")
 
     def _batches(self, works: list[Work], shared: ClassRows) -> Iterator[list[Work]]:
@@ -182,9 +187,10 @@ class SequentialMinimal:
                 values=None if self.matrix.native else self._block(work, precision),
                 classes=shared.of(work) if shared else None,
                 tol=self.tol,
-                max_steps=self.max_steps,
+                max_steps=-1 if self.max_steps < 0 else max(0, self.max_steps - work.solution.steps),
                 row_bytes=self.matrix.cache_bytes / 2 / threads,
             )
+            state.before = work.solution.steps
             if self.max_steps < 0:
                 state.loop.most_steps = _pause(work, state)
             state.loop.keep_if_open(work.linear, self.gap, longest)
@@ -228,12 +234,14 @@ class SequentialMinimal:
             return True
         if self._takes_whole(work, state):
             return self._with_whole(work, state)
-        moved = interior(work, state, patient(state)) or newton(work, state)
+        solved = interior(work, state, patient(state))
+        moved = solved or newton(work, state)
         state.loop.most_steps = state.loop.steps + _pause(work, state)
         ended = self._read(work, state)
         if moved:
             work.read(work.alpha, work.E, work.scores()[1])
-        return ended
+        # What is left to do after the one takes the last digits: double ones.
+        return ended or (solved and state.unit == _SINGLE)
 
     def _astray(self, work: Work, state: State) -> bool:
         """Return whether kernel rows in single precision lead no further: E is not known to its violation.
@@ -251,7 +259,7 @@ class SequentialMinimal:
             work.alpha[:], up = before[0], True
             work.set_exact(before[1])
         work.read(work.alpha, work.E, work.scores()[1])
-        work.solution.steps = state.loop.steps
+        work.solution.steps = state.steps
         return up or state.refinements > _REFINEMENTS
 
     def _takes_whole(self, work: Work, state: State) -> bool:
@@ -268,7 +276,7 @@ class SequentialMinimal:
         """Go on with all kernel values in double, for a bounded time; return whether that was the end."""
         if state.whole is None:
             work.read(work.alpha, work.E, state.loop.violation)
-            work.solution.steps = state.loop.steps
+            work.solution.steps = state.steps
             problems = DualProblems.of([replace(work.problem, start=work.solution.alpha)])
             most = _WHOLE_QUOTAS * _quota(work)
             state.whole = SmallProblems(self.matrix, problems, tol=_CLOSE * state.loop.tol, max_steps=most)
@@ -283,7 +291,7 @@ class SequentialMinimal:
         work.recompute("float64")
         violation = work.scores()[1]
         work.read(work.alpha, work.E, violation)
-        work.solution.steps = state.loop.steps + int(found.steps[0])
+        work.solution.steps = state.steps + int(found.steps[0])
         solved = STATUS[int(found.status[0])] == "converged" and violation <= self.tol
         if not solved or work.out_of_reach(self.tol, 0.0):
             return False
@@ -296,7 +304,7 @@ class SequentialMinimal:
         if state.loop.steps == 0 and not ended:
             return False
         work.read(work.alpha, work.E, state.loop.violation)
-        work.solution.steps, work.worst_curvature = state.loop.steps, state.loop.worst_curvature
+        work.solution.steps, work.worst_curvature = state.steps, state.loop.worst_curvature
         if ended:
             work.finish(state.status)
         elif work.hopeless():

@@ -60,7 +60,7 @@ def certify(
     proven = outcome.status not in ("nonconvex", "inseparable") and isfinite(primal)
     gap = max(float(every.gap.sum()), 0.0) if proven else None
     relative = None
-    if gap is not None:
+    if gap is not None and not every.vanishes.all():  # beside a minimum of 0 a gap says nothing
         size = max(abs(primal), abs(dual))
         relative = gap / size if size > 0 else 0.0
     return Certificate(
@@ -95,7 +95,8 @@ def _explain(
         )
     within = ""
     if machines.vanishes.any() and outcome.status == "converged":
-        return f"the best weights are 0, up to rounding (KKT violation {violation:.2g})"
+        least = float(machines.gap[machines.vanishes].max())
+        return f"the best weights are 0, up to rounding (gap {least:.2g}, KKT violation {violation:.2g})"
     if relative is not None:
         proof = "duality gap" if definite else "duality gap, if the kernel is positive semidefinite"
         within = f"within {relative:.2g} of the minimum ({proof})"
