@@ -179,7 +179,7 @@ def test_evaluation_like_scikit_learn(run, banknote, tmp_path):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("words", [("separability",), ("tune", "--model", "lda", "--folds", "2")])
+@pytest.mark.parametrize("words", [("fit",), ("separability",), ("tune", "--model", "lda", "--folds", "2")])
 def test_reports_say_which_target_was_assumed(words, run, iris):
     command, *options = words
     said = run(command, iris, *options).out

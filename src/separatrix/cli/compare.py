@@ -122,7 +122,7 @@ def _print(
 ) -> None:
     facts(
         [
-            ("data", data.sentence(request.data.path, len(np.unique(data.y)))),
+            ("data", data.sentence(request.data.path, len(data.y), len(np.unique(data.y)))),
             (
                 "folds",
                 f"{request.folds}, the same for every model (every class in proportion, seed {request.seed})",

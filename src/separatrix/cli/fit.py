@@ -203,7 +203,7 @@ def _print(
         else f"all {report['rows']:,} rows to fit, none held out"
     )
     lines = [
-        ("data", data.sentence(request.data.path, len(report["classes"]))),
+        ("data", data.sentence(request.data.path, report["rows"], len(report["classes"]))),
         ("split", split),
         ("columns", preparation.sentence()),
         ("model", repr(estimator)),

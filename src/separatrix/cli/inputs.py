@@ -97,11 +97,11 @@ class Labelled:
         """Number of columns before any encoding."""
         return int(self.X.shape[1])
 
-    def sentence(self, path: Any, classes: int) -> str:
+    def sentence(self, path: Any, rows: int, classes: int) -> str:
         """Return what was read, in the words of every report."""
         assumed = "" if self.chosen or self.names is None else " (assumed; --target names another)"
         return (
-            f"{path}: {len(self.y):,} rows, {counted(self.features, 'feature')}, target {self.target} with "
+            f"{path}: {rows:,} rows, {counted(self.features, 'feature')}, target {self.target} with "
             f"{classes} classes{assumed}"
         )
 

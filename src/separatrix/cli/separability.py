@@ -27,7 +27,7 @@ def run(options: DataOptions, *, max_time: float | None, as_json: bool) -> None:
         return
     facts(
         [
-            ("data", data.sentence(options.path, len(np.unique(data.y)))),
+            ("data", data.sentence(options.path, len(data.y), len(np.unique(data.y)))),
             ("verdict", str(verdict)),
         ]
     )

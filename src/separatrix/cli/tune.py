@@ -190,7 +190,7 @@ def _report(request: TuneRequest, data: Labelled, ranked: list[Trial]) -> dict[s
 def _print(request: TuneRequest, data: Labelled, ranked: list[Trial], key: str, names: list[str]) -> None:
     facts(
         [
-            ("data", data.sentence(request.data.path, len(np.unique(data.y)))),
+            ("data", data.sentence(request.data.path, len(data.y), len(np.unique(data.y)))),
             (
                 "tried",
                 f"{len(ranked)} choices of {', '.join(names)} for {request.model}, {request.folds} folds "
