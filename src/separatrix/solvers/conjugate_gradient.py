@@ -86,7 +86,8 @@ class ConjugateGradient(LeastSquaresSolver):
         self._first = np.square(judged.gradient).sum(axis=0)
         measures = [self._measure(judged.gradient, slice(None))]
         parts = [slice(k, k + SPARSE_COLUMNS) for k in range(0, p.columns, SPARSE_COLUMNS)]
-        share = p.view.sparse and penalised.all() and bool(np.all(p.alpha == p.alpha[0]))
+        # (Of few features, each column has soon seen all: a new beginning would not pay.)
+        share = p.view.sparse and d > _HARD**2 and penalised.all() and bool(np.all(p.alpha == p.alpha[0]))
         while True:
             groups: list[Directions | JointDirections] = [
                 Directions(judged.gradient[:, part].copy(), partial(np.multiply, inverse[:, part]))
