@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from separatrix import LeastSquaresClassifier, RidgeClassifier, _hot
-from separatrix.solvers import least_squares, sample_factor, sparse_dual
+from separatrix.solvers import conjugate_gradient, least_squares, sample_factor, sparse_dual
 from separatrix.solvers.sample_factor import SampleFactor
 
 
@@ -176,3 +176,22 @@ def test_solutions_that_are_not_finite_end_in_double_precision(monkeypatch):
     assert_allclose(model.coef_, W, atol=1e-9 * np.abs(W).max())
     assert model.certificate_.status == "converged"
     assert_allclose(model.certificate_.primal, objective, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_that_need_many_iterations_share_directions(weighted):
+    X, _ = counts(150)
+    y = np.arange(150) % 20  # two groups of columns
+    s = np.random.default_rng(2).uniform(0.5, 2, 150) if weighted else None
+    W, b, objective = exact(X, 2.0 * np.eye(20)[y] - 1, 1e-2, s)
+    lengths = {}
+    for hard in (16, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(conjugate_gradient, "_HARD", hard)
+            model = RidgeClassifier(alpha=1e-2, solver="sparse_cg", tol=1e-9).fit(X, y, s)
+        lengths[hard] = len(model.history_)
+        assert model.certificate_.status == "converged"
+        assert_allclose(model.certificate_.primal, objective, rtol=1e-9)
+        assert_allclose(model.coef_, W, atol=1e-6 * np.abs(W).max())
+        assert_allclose(model.intercept_, b, atol=1e-5)
+    assert 16 < lengths[16] < 0.7 * lengths[10**9]

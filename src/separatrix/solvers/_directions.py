@@ -105,6 +105,13 @@ class JointDirections:
         self._room = np.empty(residual.size)
         self.P = _basis(precondition(residual, np.empty_like(residual)))
 
+    @classmethod
+    def after(cls, steps: Directions) -> JointDirections:
+        """Return directions that go on where each system's own have led."""
+        joint = cls(steps.R, steps.precondition)
+        joint.step = steps.step
+        return joint
+
     @property
     def room(self) -> Array:
         """Room for as many numbers as ``P`` has."""

@@ -28,7 +28,7 @@ from separatrix import _hot
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._coordinate_rows import row_arguments
-from separatrix.solvers._directions import Directions, dots
+from separatrix.solvers._directions import Directions, JointDirections, dots
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
@@ -40,6 +40,9 @@ _RESIDUAL = 1e4
 #: Features up to which ``S`` of dense data is formed: it costs no more than a few iterations without it.
 _FEW = 512
 _TINY = float(np.finfo(np.float64).tiny)
+#: Iterations after which columns of sparse data share their directions: that halves what is left of many, but
+#: costs half as much as the products.
+_HARD = 16
 #: Iterations after which their number can be foretold, roughly: how many times too many they must seem.
 _EARLY, _UNSURE = 8, 2.0
 #: Least part of a sum of squares that is left of it where the samples are centred.
@@ -65,7 +68,7 @@ class ConjugateGradient(LeastSquaresSolver):
         self.most, self.otherwise = most, otherwise
         self._scatter: Array | None = None
         #: Weights and steps of an iteration that nobody has asked for yet.
-        self._pending: tuple[Array, list[Directions]] | None = None
+        self._pending: tuple[Array, list[Directions | JointDirections]] | None = None
         super().__init__(problem)
         self.tol = tol
 
@@ -83,8 +86,10 @@ class ConjugateGradient(LeastSquaresSolver):
         self._first = np.square(judged.gradient).sum(axis=0)
         measures = [self._measure(judged.gradient, slice(None))]
         parts = [slice(k, k + SPARSE_COLUMNS) for k in range(0, p.columns, SPARSE_COLUMNS)]
+        # (Of few features, each column has soon seen all: a new beginning would not pay.)
+        share = p.view.sparse and d > _HARD**2 and penalised.all() and bool(np.all(p.alpha == p.alpha[0]))
         while True:
-            groups = [
+            groups: list[Directions | JointDirections] = [
                 Directions(judged.gradient[:, part].copy(), partial(np.multiply, inverse[:, part]))
                 for part in parts
             ]
@@ -106,6 +111,8 @@ class ConjugateGradient(LeastSquaresSolver):
                     break
                 yield Step({"residual": self._residual(groups), "measure": worst}, worst)
                 measures.append(worst)
+                if share and len(measures) >= _HARD:
+                    groups[:] = [JointDirections.after(g) if isinstance(g, Directions) else g for g in groups]
                 if self.otherwise is not None and self._too_long(measures):
                     yield from self._hand_over(self.otherwise(p), control)
                     return
@@ -172,7 +179,7 @@ class ConjugateGradient(LeastSquaresSolver):
             self._pending = None
         super()._round()
 
-    def _curve(self, group: Directions, alpha: Array, dtype: Any) -> Array:
+    def _curve(self, group: Directions | JointDirections, alpha: Array, dtype: Any) -> Array:
         """Return ``H P``."""
         p = self.problem
         if self._scatter is not None:
@@ -183,7 +190,7 @@ class ConjugateGradient(LeastSquaresSolver):
         else:
             HP, slack = self._dense_product(group.P, along, dtype)
         HP -= np.outer(self.mean, slack, out=group.room)
-        HP += np.multiply(group.P, alpha, out=group.room)
+        HP += np.multiply(group.P, alpha[0] if isinstance(group, JointDirections) else alpha, out=group.room)
         return HP
 
     def _dense_product(self, P: Array, along: Array, dtype: Any) -> tuple[Array, Array]:
@@ -204,7 +211,7 @@ class ConjugateGradient(LeastSquaresSolver):
             sums = p.view.map_sum(part, 8 * P.size)
         return sums[:-1].astype(np.float64), sums[-1]
 
-    def _residual(self, groups: list[Directions]) -> float:
+    def _residual(self, groups: list[Directions | JointDirections]) -> float:
         return float(np.sqrt(sum(dots(group.R, group.R).sum() for group in groups)))
 
     def _measure(self, R: Array, columns: slice) -> float:

@@ -2,9 +2,10 @@ r"""Ridge on sparse samples that are fewer than features, in the samples' coordi
 
     (A Aᵀ + α I) V = Z,      W = Aᵀ V,      A = √s (x − μ),   Z = √s (t − t̄)
 
-by conjugate gradients (:mod:`._directions`), preconditioned by a factor in single precision
-(:mod:`separatrix.solvers.sample_factor`): where the condition is good, each iteration adds some four digits,
-and where it is bad, a few. Products with ``A Aᵀ`` come from the data, in double precision.
+by conjugate gradients whose columns share their directions (:mod:`._directions`), preconditioned by a factor
+in single precision (:mod:`separatrix.solvers.sample_factor`): where the condition is good, each iteration
+adds some four digits, and where it is bad, a few. Products with ``A Aᵀ`` come from the data, in double
+precision.
 
 Any ``W``, ``b`` and ``V`` with ``√s ⊥ V`` are this far from the optimum at most, ``E`` being the residuals of
 ``W`` and ``b``, each row times ``√s``:
