@@ -87,11 +87,16 @@ struct CsrRows {
     template <class W>
     W add(std::int64_t i, W step, W* weights, std::int64_t stride, std::int64_t k) const {
         W largest = 0;
-        for (std::int64_t p = indptr[i], end = indptr[i + 1]; p < end; ++p) {
+        const auto add_term = [&](std::int64_t p) {
             W& w = weights[position(indices[p], stride, k)];
             w += step * data[p];
             largest = magnitude(w) > largest ? magnitude(w) : largest;
-        }
+        };
+        std::int64_t p = indptr[i];
+        const std::int64_t end = indptr[i + 1];
+        for (; p + 4 <= end; p += 4)
+            for (int l = 0; l < 4; ++l) add_term(p + l);
+        for (; p < end; ++p) add_term(p);
         return largest;
     }
 

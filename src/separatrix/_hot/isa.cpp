@@ -28,16 +28,13 @@ void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits)
 }
 
 template <class T, class Array>
-void descend(const Array& array, SgdState<T>& state, const Visits& visits) {
-    const auto rows = rows_of(array);
-    using Rows = std::remove_const_t<decltype(rows)>;
-    if (state.columns == 1) return SgdPass<1, Rows>(rows, state).run(visits);
-    SgdPass<0, Rows>(rows, state).run(visits);
+void descend_array(const Array& array, SgdState<T>& state, const Visits& visits) {
+    descend(rows_of(array), state, visits);
 }
 
 template <class T, class Array>
 constexpr typename RowKernels<T>::template Over<Array> row_kernels = {
-    learn<T, Array>, judge_array<T, Array>, descend<T, Array>};
+    learn<T, Array>, judge_array<T, Array>, descend_array<T, Array>};
 
 template <class T>
 constexpr Kernels<T> all_kernels = {

@@ -100,8 +100,9 @@ inline void finish_judge_scores(const Rows& rows, JudgeState<T>& s, std::int64_t
 template <class Rows, class T = typename Rows::value_type>
 void judge(const Rows& rows, JudgeState<T>& s, const Visits& visits) {
     const T constant = largest_of(s.intercepts, s.columns, s.margin);
+    const bool ahead = jumps(visits);
     for (std::int64_t at = visits.begin; at < visits.end; ++at) {
-        prefetch(rows, visits, at);
+        if (ahead) prefetch(rows, visits, at);
         const std::int64_t i = visits.row(at), sample = visits.order[at], c = s.classes[sample];
         if constexpr (Rows::FEATURE_MAJOR)
             finish_judge_scores(
@@ -126,8 +127,9 @@ public:
     std::int64_t run(const Visits& visits) {
         std::int64_t budget = visits.budget;
         double& left = *s_.remaining;
+        const bool ahead = jumps(visits);
         for (std::int64_t at = visits.begin; at < visits.end; ++at) {
-            prefetch(rows_, visits, at);
+            if (ahead) prefetch(rows_, visits, at);
             const std::int64_t i = visits.row(at), sample = visits.order[at];
             const std::int64_t c = s_.classes[sample];
             bool to_judge = false;

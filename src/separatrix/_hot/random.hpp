@@ -38,6 +38,13 @@ inline void shuffle_blocks(const std::int64_t* samples, std::int64_t count, std:
     for (std::int64_t b = 0; b < blocks; ++b) block_ids[b] = b;
     shuffle(block_ids, blocks, state);
     std::int64_t at = 0;
+    if (streams == 1) {  // whole blocks, one after the other
+        for (std::int64_t b = 0; b < blocks; ++b) {
+            const std::int64_t first = block_ids[b] * block, last = first + block < count ? first + block : count;
+            for (std::int64_t i = first; i < last; ++i) order[at++] = samples[i];
+        }
+        return;
+    }
     for (std::int64_t first = 0; first < blocks; first += streams)
         for (std::int64_t t = 0; t < block; ++t)
             for (std::int64_t b = first; b < blocks && b < first + streams; ++b) {

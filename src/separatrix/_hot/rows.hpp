@@ -226,6 +226,19 @@ struct DenseRows {
     }
 };
 
+// Whether visits mostly do not follow each other in memory, so that the processor cannot foresee them and prefetching
+// pays; a few places of the order tell.
+inline bool jumps(const Visits& visits) {
+    constexpr std::int64_t PLACES = 64;
+    const std::int64_t pairs = visits.end - visits.begin - 1, places = pairs < PLACES ? pairs : PLACES;
+    std::int64_t found = 0;
+    for (std::int64_t p = 0; p < places; ++p) {
+        const std::int64_t at = visits.begin + p * pairs / places;
+        found += visits.row(at + 1) != visits.row(at) + 1;
+    }
+    return 2 * found > places;
+}
+
 constexpr std::int64_t ROWS_AHEAD = 16;  // rows between the prefetch of a row and its visit
 
 template <class Rows>
