@@ -157,6 +157,19 @@ def test_a_matrix_for_a_model_of_columns(refused, iris_model, tmp_path):
 # ------------------------------------------------------------------------------------------------ evaluate
 
 
+
+def test_columns_of_a_matrix_are_numbered(run, refused, tmp_path):
+    """The target of an .npy file is a column, to be named wherever the classes are needed."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    np.save(tmp_path / "t.npy", np.column_stack([X, X[:, 0] > 0]))
+    model = tmp_path / "m.sx"
+    assert "--target 2 is the last" in refused("fit", tmp_path / "t.npy")
+    assert "saved" in run("fit", tmp_path / "t.npy", "--target", 2, "--save", model).out
+    assert "accuracy" in run("evaluate", model, tmp_path / "t.npy", "--target", 2).out
+    assert "fitted on 2; give the columns" in refused("predict", model, tmp_path / "t.npy")
+
+
 def test_evaluation_like_scikit_learn(run, banknote, tmp_path):
     path = tmp_path / "m.sx"
     run("fit", banknote, "--save", path, "--set", "C=0.01", "--quiet")

@@ -147,7 +147,11 @@ def load_labelled(options: DataOptions, *, quiet: bool = False) -> Labelled:
         X, names, y = source.read(target, None, options.ignore)
     place = options.path if target is None else f"{options.path}: target column {target!r}"
     if y is None:
-        raise CommandError(f"{options.path}: the file holds no target array 'y'; name one with --target")
+        remedy = "the file holds no target array 'y'; name one with --target"
+        if source.origin.format == "npy":
+            last = X.shape[1] - 1
+            remedy = f"say which column is the target; --target {last} is the last (they count from 0)"
+        raise CommandError(f"{options.path}: {remedy}")
     _check_classes(str(place), y)
     _check_width(str(options.path), X)
     return Labelled(X, names, y, target or "y", chosen)
@@ -216,7 +220,8 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
                 f"{options.path}: a matrix without column names, and the model reads columns by name; "
                 "give a table such as CSV"
             )
-        return source.matrix_blocks(int(model.n_features_in_)), None
+        target = None if source.origin.format == "svmlight" else options.target
+        return source.matrix_blocks(int(model.n_features_in_), target), target
     target = options.target
     if plan is None:
         plan = _by_position(model, source.names, options, labelled)

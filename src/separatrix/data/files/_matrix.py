@@ -37,15 +37,16 @@ class MatrixSource:
         X, y = read_numpy(self.origin, target, self.part)
         return Table(X, None, y)
 
-    def matrix_blocks(self, columns: int) -> Iterator[Block]:
+    def matrix_blocks(self, columns: int, target: str | None = None) -> Iterator[Block]:
         """Yield neighbouring rows, `columns` features wide."""
         if self.origin.format == "svmlight":
             yield from self._svmlight_blocks(columns)
             return
-        X, _, y = self.read()
+        X, _, y = self.read(target)
         if X.shape[1] != columns:
             raise DataFileError(
-                f"{self.name}: {X.shape[1]:,} features, and the model was fitted on {columns:,}"
+                f"{self.name}: {X.shape[1]:,} features, and the model was fitted on {columns:,}; give the "
+                "columns that it was fitted on, in their order"
             )
         for start in range(0, X.shape[0], _BLOCK_ROWS):
             rows = np.arange(start, min(start + _BLOCK_ROWS, X.shape[0]))
