@@ -241,7 +241,7 @@ def dual_meaning(problem, a, gradient, diag, unit, doubt):
         "gap": gap,
         "relative_gap": gap / size if 0 < size < np.inf else np.inf if gap else 0.0,
         "rounding": rounding,
-        "vanishes": a @ p == 0 and -1e-6 * length**2 <= square <= 1e-9 * length**2,
+        "vanishes": not p.any() and -1e-6 * length**2 <= square <= 1e-9 * length**2,
         "indefinite": square < -1e-6 * length**2,
     }
 

@@ -566,6 +566,35 @@ def test_hard_problems_go_on_with_all_kernel_values(kind, slices, monkeypatch):
     assert machine(problem, solution, solver.matrix).relative_gap <= 1e-6
 
 
+def test_steps_with_all_kernel_values_stay_counted(monkeypatch):
+    """They are part of what the problem took, whoever ends it."""
+    samples, signs = two_classes(520, d=4, noise=0.3)
+    for name, value in (("_LEAST_QUOTA", 100), ("_QUOTA", 1), ("_WHOLE_QUOTAS", 2)):
+        monkeypatch.setattr(smo, name, value)
+    taken, advance = [], small_problems.SmallProblems.advance
+
+    def counted(problems, *given):
+        done = advance(problems, *given)
+        if done:
+            taken.append(int(problems.solutions.steps[0]))
+        return done
+
+    monkeypatch.setattr(small_problems.SmallProblems, "advance", counted)
+    loops, make = [], Work.state
+
+    def kept(work, *given, **named):
+        loops.append(make(work, *given, **named))
+        return loops[-1]
+
+    monkeypatch.setattr(Work, "state", kept)
+    problem = classification(signs, 100.0)
+    solver, _ = solve(RBF(0.5), samples, problem, tol=1e-3)
+    check(RBF(0.5), samples, problem, solver.solutions[0], 1e-3)
+    assert len(taken) >= 1
+    assert taken[0] > 0
+    assert solver.solutions[0].steps == sum(taken) + sum(state.loop.steps for state in loops)
+
+
 def gap_by_formula(middle, signs, upper, price, linear, alpha, E):
     """Gap, objective and bounds of free variables, with one variable for each sign of a priced one."""
     free = (alpha != 0) & (np.abs(alpha) < upper)

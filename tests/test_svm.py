@@ -24,6 +24,7 @@ from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, Spec
 from separatrix.models.one_class import OneClassSVM
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
+from separatrix.solvers import _loop
 
 KERNELS = {
     "linear": dict(kernel="linear"),
@@ -438,6 +439,40 @@ def test_max_time_leaves_a_usable_model(make):
     assert model.certificate_.gap > 0
 
 
+@pytest.mark.parametrize("make", [SVC, SVR])
+def test_no_step_at_all_leaves_the_whole_gap(make):
+    """Without weights the dual is 0, the primal is not: all of it is gap, whatever the best weights are."""
+    X, y = make_classification(60, 5, flip_y=0.3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="within 1 of the minimum"):
+        model = make(max_iter=0).fit(X, y)
+    assert model.support_.size == 0
+    assert model.certificate_.dual == 0
+    assert model.certificate_.relative_gap == 1
+
+
+def test_time_that_is_up_leaves_no_more_gap_than_there_is(monkeypatch):
+    """Steps in single precision leave scores vague; the certificate tells those of the model."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1800, 4))
+    y = np.sin(X[:, 0]) + 0.5 * random.standard_normal(1800)
+    asked = []
+
+    def reason(control):
+        asked.append(control)
+        return "max_time" if len(asked) > 2 else None
+
+    monkeypatch.setattr(_loop.Control, "reason", reason)
+    with pytest.warns(ConvergenceWarning, match="max_time is over"):
+        model = SVR(C=1e4, gamma=0.1).fit(X, y)
+    scores, coef = model.predict(X), model.dual_coef_[0]
+    square = coef @ (scores[model.support_] - model.intercept_)
+    primal = 0.5 * square + 1e4 * np.maximum(np.abs(scores - y) - 0.1, 0).sum()
+    dual = coef @ y[model.support_] - 0.1 * np.abs(coef).sum() - 0.5 * square
+    assert_allclose(model.certificate_.primal, primal, rtol=1e-6)
+    assert_allclose(model.certificate_.dual, dual, rtol=1e-6)
+    assert_allclose(model.certificate_.gap, primal - dual, rtol=1e-6)
+
+
 def test_interrupt_leaves_a_usable_model():
     X, y = make_classification(4000, 10, flip_y=0.3, random_state=0)
 
@@ -461,6 +496,16 @@ def test_max_iter_counts_steps_and_warns_as_scikit_learn_does():
         model = SVC(max_iter=3).fit(X, y)
     assert_array_equal(model.n_iter_, [3])
     assert model.certificate_.status == "max_iter"
+
+
+@pytest.mark.parametrize("make", [SVC, SVR, NuSVR])
+def test_a_huge_C_gets_advice(make):
+    X, y = overlapping(200, seed=10)
+    y = np.where(y == y[0], 1.0, -1.0)
+    with pytest.warns(ConvergenceWarning, match=r"lower C, .* is (9e\+03|1e\+04) times the targets"):
+        make(C=1e4, max_iter=5).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
+        make(C=1.0, max_iter=5).fit(X, y)
 
 
 def test_unscaled_features_get_advice():

@@ -83,7 +83,7 @@ public:
         } else b = -level(begin, end, 0);
         const bool hard = end > begin && p.upper[begin] == INF;
         double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0, wider = 0;
-        bool ones = true;  // p = −1 throughout
+        bool ones = true, zeros = true;  // p = −1 or p = 0 throughout
         // What both deviations of a sample have in common is in no weight and in no dual value, only in their fixed
         // sum: the gap has ε times it, and errors of scores do not reach it.
         const std::int64_t half = twice(begin, end) ? (end - begin) / 2 : 0;
@@ -109,6 +109,7 @@ public:
             }
             worst = slack > worst ? slack : worst;
             ones &= p.linear[v] == -1.0;
+            zeros &= p.linear[v] == 0.0;
             to.coef[v] = p.signs[v] * p.alpha[v] + 0.0;  // no −0.0
             to.slack[v] = slack;
         }
@@ -132,7 +133,7 @@ public:
         to.rounding[k] = rounding;
         const bool indefinite = square < -BELOW * length * length;
         // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-        to.vanishes[k] = constant == 0 && !indefinite && square <= CANCELLED * length * length;
+        to.vanishes[k] = zeros && !indefinite && square <= CANCELLED * length * length;
         to.indefinite[k] = indefinite;
     }
 };

@@ -30,7 +30,7 @@ from separatrix.solvers.kernel_scores import SupportSums
 from separatrix.solvers.machines import Machine
 from separatrix.solvers.smo import DualProblem
 from separatrix.solvers.svm import SupportMachines
-from separatrix.solvers.svm_certificate import certify, scale_advice
+from separatrix.solvers.svm_certificate import bound_advice, certify, scale_advice
 
 Solver = SupportMachines | HardMargins | JointMachine
 
@@ -153,6 +153,8 @@ class KernelSVM(IterativeEstimator):
                 name=type(self).__name__,
                 observer=observer,
             )
+        if outcome.status in ("max_time", "interrupted") and isinstance(solver, SupportMachines):
+            solver.look_again()
         if outcome.status == "inseparable" and np.isfinite(problems[0].upper[0]):
             raise ValueError(NOT_FINITE)  # only rounding errors make a bounded problem unbounded
         if context is not None:
@@ -177,6 +179,8 @@ class KernelSVM(IterativeEstimator):
             outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
         advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
+        if unfinished and not advice and hasattr(self, "C") and isinstance(solver, SupportMachines):
+            advice = bound_advice(solver)
         self.certificate_ = certify(
             solver.machines if machines is None else machines,
             outcome,

@@ -291,7 +291,8 @@ class SequentialMinimal:
         work.recompute("float64")
         violation = work.scores()[1]
         work.read(work.alpha, work.E, violation)
-        work.solution.steps = state.steps + int(found.steps[0])
+        state.before += int(found.steps[0])
+        work.solution.steps = state.steps
         solved = STATUS[int(found.status[0])] == "converged" and violation <= self.tol
         if not solved or work.out_of_reach(self.tol, 0.0):
             return False

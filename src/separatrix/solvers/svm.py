@@ -48,6 +48,8 @@ _LOST, _LOST_LEAST, _LOST_UNITS = 0.1, 1e-6, 30
 _DRIFT = float(np.finfo(np.float64).eps)
 #: Share of tolerance and gap that rounding errors may have in a gradient that is not computed anew.
 _UNSURE = 0.1
+#: What a last look at the scores may cost, in features of kernel values, and what a formula costs in these.
+_LOOK, _FORMULA = 1e9, 16
 #: Statuses of problems that may go on: up to the last of these.
 _RUNNING, _CONVERGED, _OUT = (STATUS.index(name) for name in ("running", "converged", "max_iter"))
 
@@ -257,15 +259,33 @@ class SupportMachines:
         doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
         doubtful |= found.doubt > _UNSURE * self.tol
         for k in np.flatnonzero(doubtful & (found.doubt > 0) & (found.violation <= self.tol)).tolist():
-            solution = found[k]
-            work = Work(self.matrix, p[k], solution)
-            work.recompute("float64")
-            work.read(work.alpha, work.E, work.scores()[1])
-            if solution.violation > self.tol:
+            if self._recompute(k) > self.tol:
                 # What another solver may cure, if it has not been at work.
-                solution.status = "max_iter" if small else "rounding"
-            found.put(k, solution)
-            self._machines = None
+                found.status[k] = STATUS.index("max_iter" if small else "rounding")
+
+    def _recompute(self, k: int) -> float:
+        """Compute the gradient of a problem anew in double; return the violation."""
+        solution = self.solutions[k]
+        work = Work(self.matrix, self.problems[k], solution)
+        work.recompute("float64")
+        work.read(work.alpha, work.E, work.scores()[1])
+        self.solutions.put(k, solution)
+        self._machines = None
+        return float(solution.violation)
+
+    def look_again(self) -> None:
+        """Compute gradients anew that single precision leaves vague, where time ended a fit between steps.
+
+        What the certificate adds to the gap for rounding may be many times the gap. Long looks are spared.
+        """
+        found, p = self.solutions, self.problems
+        if self.matrix.native is None:
+            return
+        used, sizes = p.sums((found.alpha > 0).astype(np.float64)), np.diff(p.offsets)
+        costs = used * sizes * (self.matrix.features_per_entry + _FORMULA)
+        vague = np.flatnonzero(found.doubt > 0)
+        for k in vague[np.cumsum(costs[vague]) <= _LOOK].tolist():
+            self._recompute(k)
 
     def _spent(self) -> bool:
         """Return whether all problems that still run have taken as many steps as this round may cost."""

@@ -11,9 +11,10 @@ from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.solvers._loop import Outcome
 from separatrix.solvers.machines import Machine, Machines
+from separatrix.solvers.svm import SupportMachines
 
-#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths, and
-#: of the distance from 0 to the width.
+#: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths or of
+#: bounds, and of the distance from 0 to the width.
 _ROWS, _RATIO, _FAR = 4096, 1e3, 30
 
 
@@ -142,3 +143,13 @@ def scale_advice(view: DataView) -> str:
     if float((centres / widths).max()) >= _FAR:
         return f"the features lie far from 0 compared with their width: {standardise}"
     return ""
+
+
+def bound_advice(machines: SupportMachines) -> str:
+    """Return what to do about bounds far beyond what the targets ask for; empty where they are not."""
+    p = machines.problems
+    targets = p.signs * p.linear
+    width, bound = 0.5 * float(np.ptp(targets)), float(p.upper.max()) * machines.matrix.largest
+    if not 0 < _RATIO * width <= bound < np.inf:
+        return ""
+    return f"lower C, the larger the slower: C k(x, x) is {bound / width:.0e} times the targets"
