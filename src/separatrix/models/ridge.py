@@ -104,8 +104,6 @@ class RidgeClassifier(LeastSquares):
     ([0.5714], [0, 1])
     """
 
-    multilabel_ = False
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],
@@ -260,8 +258,12 @@ class RidgeClassifier(LeastSquares):
             self.solver_ = self.solver
 
     @property
+    def _has_many_labels(self) -> bool:
+        return bool(getattr(self, "multilabel_", False))  # weights set by hand have no fit that knew it
+
+    @property
     def _coding(self) -> Coding:
-        if self.multilabel_:
+        if self._has_many_labels:
             count = len(self.classes_)
             return Coding("ovr", (2 * np.eye(count, dtype=np.int8) - 1).astype(np.int8))
         return super()._coding
@@ -281,7 +283,7 @@ class RidgeClassifier(LeastSquares):
             several labels per sample those with a score that is not negative are given.
         """
         check_is_fitted(self)
-        if self.multilabel_:
+        if self._has_many_labels:
             return score_samples(self, X, self._score_columns)
         return super().decision_function(X)
 
@@ -299,7 +301,7 @@ class RidgeClassifier(LeastSquares):
             Labels from ``classes_``, or an indicator matrix of the kind that was given to ``fit``.
         """
         check_is_fitted(self)
-        if not self.multilabel_:
+        if not self._has_many_labels:
             return super().predict(X)
         given = (self.decision_function(X) >= 0).astype(np.int64)
         return sparse.csr_matrix(given) if self._sparse_labels else given
@@ -320,7 +322,7 @@ class RidgeClassifier(LeastSquares):
             The margin of this labelled set, negative if a sample is on the wrong side.
         """
         check_is_fitted(self)
-        if self.multilabel_:
+        if self._has_many_labels:
             raise ValueError(
                 "the margin is defined for one label per sample; use signed_distance(X), which has a column "
                 "per label."
