@@ -152,10 +152,10 @@ class _System:
             S = half.T @ half
             S[np.diag_indices_from(S)] += theta[self.few]
             self.second = cho_factor(S, lower=True, check_finite=False) if self.few.size else None
+            self.inner = self._inverse(A.T)
+            self.outer = np.linalg.inv(A @ self.inner)  # of one or two sums
         except (LinAlgError, ValueError):
             return
-        self.inner = self._inverse(A.T)
-        self.outer = A @ self.inner
         self.sound = bool(np.isfinite(self.inner).all())
 
     def _inverse(self, r: Array) -> Array:
@@ -179,5 +179,5 @@ class _System:
     def solve(self, r: Array, e: Array) -> tuple[Array, Array]:
         """Return d and y."""
         d = self._inverse(r)
-        y = np.linalg.solve(self.outer, e - self.A @ d)
+        y = self.outer @ (e - self.A @ d)
         return d + self.inner @ y, y
