@@ -229,7 +229,8 @@ def dual_meaning(problem, a, gradient, diag, unit, doubt):
     else:
         primal = dual + a @ h + u @ slack + rounding
     gap, size = primal - dual, max(abs(primal), abs(dual))
-    length = a @ roots
+    length, traces = a @ roots, (2.0**-52 * a.sum() * roots.max()) ** 2
+    below = -max(1e-6 * length**2, traces)
     return {
         "coef": s * a,
         "slack": slack,
@@ -241,8 +242,8 @@ def dual_meaning(problem, a, gradient, diag, unit, doubt):
         "gap": gap,
         "relative_gap": gap / size if 0 < size < np.inf else np.inf if gap else 0.0,
         "rounding": rounding,
-        "vanishes": not p.any() and -1e-6 * length**2 <= square <= 1e-9 * length**2,
-        "indefinite": square < -1e-6 * length**2,
+        "vanishes": not p.any() and below <= square <= max(1e-9 * length**2, traces),
+        "indefinite": square < below,
     }
 
 

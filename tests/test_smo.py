@@ -595,6 +595,21 @@ def test_steps_with_all_kernel_values_stay_counted(monkeypatch):
     assert solver.solutions[0].steps == sum(taken) + sum(state.loop.steps for state in loops)
 
 
+@pytest.mark.parametrize(("trace", "vanishes"), [(0.0, True), (1e-29, True), (1e-3, False)])
+def test_fixed_sums_of_samples_at_the_origin_vanish(trace, vanishes):
+    """They have no length that traces of others could be compared with."""
+    signs = np.repeat([1.0, -1.0], 4)
+    samples = np.array([0.0, 0.0, 1.0, 2.0, 0.0, 0.0, -1.0, -3.0])[:, None]
+    alpha = np.array([0.5 - trace, 0.5, trace, 0.0, 0.5 - trace, 0.5, trace, 0.0])
+    problem = replace(nu_classification(signs, 0.25), start=alpha)
+    solution = DualSolution(alpha, hessian(Linear(), samples, problem) @ alpha, 0.0)
+    matrix = KernelMatrix(Linear(), view_of(samples), cache_bytes=1e6)
+    assert Work(matrix, problem, solution).vanishes() == vanishes
+    found = machine(problem, solution, matrix)
+    assert found.vanishes == vanishes
+    assert not found.indefinite
+
+
 def gap_by_formula(middle, signs, upper, price, linear, alpha, E):
     """Gap, objective and bounds of free variables, with one variable for each sign of a priced one."""
     free = (alpha != 0) & (np.abs(alpha) < upper)

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles_svm
 from separatrix.data.threads import at_most
-from separatrix.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
+from separatrix.kernels import RBF, AnovaRBF, Bessel, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
 from separatrix.models.one_class import OneClassSVM
 from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
@@ -496,6 +496,18 @@ def test_max_iter_counts_steps_and_warns_as_scikit_learn_does():
         model = SVC(max_iter=3).fit(X, y)
     assert_array_equal(model.n_iter_, [3])
     assert model.certificate_.status == "max_iter"
+
+
+@pytest.mark.parametrize("kernel", [AnovaRBF(), Bessel(), RBF(0.1) + 0.5 * Polynomial(3)], ids=repr)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_few_samples_in_single_precision_have_kernel_values_in_double(kernel, layout):
+    """As scikit-learn's machines, which take them for double ones: the optimum is the same."""
+    X, y = overlapping(80, seed=3)
+    X = X.astype(np.float32)
+    single, double = (
+        SVC(kernel=kernel, C=100.0, tol=1e-6).fit(layout(A), y) for A in (X, X.astype(np.float64))
+    )
+    assert_allclose(single.certificate_.dual, double.certificate_.dual, rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [SVC, SVR, NuSVR])

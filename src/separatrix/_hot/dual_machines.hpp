@@ -83,6 +83,7 @@ public:
         } else b = -level(begin, end, 0);
         const bool hard = end > begin && p.upper[begin] == INF;
         double products = 0, constant = 0, gap = 0, worst = 0, length = 0, rounding = 0, wider = 0;
+        double total = 0, longest = 0;
         bool ones = true, zeros = true;  // p = −1 or p = 0 throughout
         // What both deviations of a sample have in common is in no weight and in no dual value, only in their fixed
         // sum: the gap has ε times it, and errors of scores do not reach it.
@@ -91,7 +92,9 @@ public:
             return half == 0 ? 0.0 : std::fmin(p.alpha[v], p.alpha[v < begin + half ? v + half : v - half]);
         };
         for (std::int64_t v = begin; v < end; ++v) {
-            const double term = (p.alpha[v] - common(v)) * p.lengths[p.rows[v]];
+            const double a = p.alpha[v] - common(v), own = p.lengths[p.rows[v]], term = a * own;
+            total += a;
+            longest = own > longest ? own : longest;
             length += term;
             rounding += term * term;
         }
@@ -131,9 +134,11 @@ public:
         to.gap[k] = gap;
         to.relative_gap[k] = gap == 0 ? 0.0 : size > 0 && size < INF && !std::isnan(gap) ? gap / size : INF;
         to.rounding[k] = rounding;
-        const bool indefinite = square < -BELOW * length * length;
+        // Samples at the origin add no length: what is left of others, then, is less than any rounding.
+        const double traces = 0.25 * ROUNDING * ROUNDING * total * total * longest * longest;
+        const bool indefinite = square < -std::fmax(BELOW * length * length, traces);
         // Only the sum of fixed totals can come to nothing; a machine with a linear term is free to be 0.
-        to.vanishes[k] = zeros && !indefinite && square <= CANCELLED * length * length;
+        to.vanishes[k] = zeros && !indefinite && square <= std::fmax(CANCELLED * length * length, traces);
         to.indefinite[k] = indefinite;
     }
 };

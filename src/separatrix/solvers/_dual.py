@@ -307,9 +307,11 @@ class Work:
         """Return whether nothing is left of fixed sums of samples: a gap relative to that says nothing."""
         if self.problem.linear.any():
             return False
-        length = dot(self.alpha, np.tile(np.sqrt(np.abs(self.diag)), self.copies))
-        square = dot(self.signs * self.alpha, self.E)
-        return -_BELOW * length * length <= square <= _CANCELLED * length * length
+        roots = np.sqrt(np.abs(self.diag))
+        length, square = dot(self.alpha, np.tile(roots, self.copies)), dot(self.signs * self.alpha, self.E)
+        # Samples at the origin add no length: what is left of others, then, is less than any rounding.
+        traces = (2 * _UNIT * float(self.alpha.sum()) * float(roots.max(initial=0.0))) ** 2
+        return -max(_BELOW * length**2, traces) <= square <= max(_CANCELLED * length**2, traces)
 
     def gap_within(self, doubt: float) -> tuple[float, float]:
         """Return the relative gap, and about how much of it an error of E of that size makes."""

@@ -209,7 +209,10 @@ class KernelMatrix:
 
     def _take(self, rows: Array) -> Any:
         take = getattr(self.samples, "take", None) or self.samples.read
-        return take(rows)
+        some = take(rows)
+        # A kernel without loops of its own computes in the precision of what it is given.
+        single = self.precision == "float64" and getattr(some, "dtype", None) == np.float32
+        return some.astype(np.float64) if single else some
 
     def _diagonal(self) -> Array:
         n = self.shape[0]
