@@ -43,11 +43,19 @@ struct Places {
     std::int64_t of(std::int64_t j) const { return j < whole ? j : j + skipped; }
 };
 
+// One by one: an initialiser for the whole array would write it to memory, though it lives in registers.
+template <class Values, int ROWS, int COLUMNS>
+inline void set_to_zero(Values (&sums)[ROWS][COLUMNS]) {
+    for (int r = 0; r < ROWS; ++r)
+        for (int c = 0; c < COLUMNS; ++c) sums[r][c] = Values{};
+}
+
 template <class T, int ROWS, int COLUMNS>
 inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64_t w_stride, T* scores,
                      std::int64_t stride, bool fresh) {
     using R = Register<T>;
-    typename R::Values sum[ROWS][COLUMNS] = {};
+    typename R::Values sum[ROWS][COLUMNS];
+    set_to_zero(sum);
     const auto add = [&](const T* from, std::int64_t from_stride, const T* at) {
         typename R::Values loaded[ROWS];
         for (int r = 0; r < ROWS; ++r) loaded[r] = R::load(from + r * from_stride);
@@ -93,7 +101,8 @@ template <class T, int COLUMNS, int WIDTH>
 inline void outer_tile(const T* x, std::int64_t x_stride, std::int64_t rows, const T* residuals,
                        std::int64_t stride, T* gradient, std::int64_t g_stride) {
     using R = Register<T>;
-    typename R::Values sum[COLUMNS][WIDTH] = {};
+    typename R::Values sum[COLUMNS][WIDTH];
+    set_to_zero(sum);
     for (std::int64_t i = 0; i < rows; ++i) {
         typename R::Values loaded[WIDTH];
         for (int v = 0; v < WIDTH; ++v) loaded[v] = R::load(x + i * x_stride + v * R::COUNT);

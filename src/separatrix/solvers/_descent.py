@@ -14,8 +14,9 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._score_space import AlongScores
 from separatrix.solvers._smooth_certificate import dual_value
-from separatrix.solvers.curvature import Curvature, Diagonal
+from separatrix.solvers.curvature import Curvature, Diagonal, Shared
 from separatrix.solvers.small_logit import is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -36,6 +37,8 @@ SURE = 2.0
 _ROUGH, _RECENT = 5, 6
 #: Factor within which the gain of a step shows that a model is true.
 _TRUE = 1.25
+#: Share of the gain before that a true model leaves at most.
+_QUICK = 0.25
 #: Estimates in a row that must call for a dear model.
 _PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
@@ -50,6 +53,8 @@ _LENGTHS = 6
 _FAR = 1.5
 #: Share of the distance between a sample's minimum and that of all rows that needs no steps on the sample.
 _LITTLE = 0.3
+#: Steps after which a shared model of dear products learns what the scores are like.
+_EARLY = 1, 3
 #: Features from which products of rows are dear.
 DEAR = 256
 
@@ -153,6 +158,8 @@ class Descent:
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
                 seldom = _OFTEN if self.rises >= _ROUGH else seldom
                 refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
+            if iteration in _EARLY and self.solver.objective.features >= DEAR:
+                self._look_along()
             if self.final and (self._nearly() if self.single else self._worth_rounding()):
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
@@ -219,6 +226,13 @@ class Descent:
         self.model.refresh(self.point)
         self.fresh = self.exact
         return True
+
+    def _look_along(self) -> None:
+        """Tell a shared model what has become of the scores, where it is to serve for long."""
+        shared = self.model.shared if isinstance(self.model, AlongScores) else self.model
+        if isinstance(shared, Shared) and AlongScores.fits(shared):
+            self.model, self.ahead = AlongScores(shared), None
+            self.model.refresh(self.point)
 
     def _settle(self) -> int:
         """Form a better model where the present one does not know what it estimates.
@@ -320,7 +334,7 @@ class Descent:
             return None
         weights, intercepts = self.flat.step(direction)
         noise = (1e-6 if self.single or self.rounding else 1e-13) * abs(here.value)
-        alone = self.solver.at_once and self.objective.columns == 1 and not here.coef.any()
+        alone = self.solver.at_once and not here.coef.any()
         t = self._length(slope, weights, intercepts) if alone else 1.0
         self.far = t > _FAR
         for _ in range(40):
@@ -398,8 +412,8 @@ class Descent:
         # Of one ratio only, the root: the next one may be worse.
         before = before if before < np.inf else between
         rate = min(float(np.sqrt(max(last, 0.0) / before)), 0.98) if 0 < before < np.inf else 0.5
-        # A model that foresaw the last gain knows what is left, too.
-        foreseen = self.foreseen / _TRUE <= last <= self.foreseen * _TRUE
+        # A model that foresaw the last gain knows what is left, too; but steps of a true model are quick.
+        foreseen = self.foreseen / _TRUE <= last <= self.foreseen * _TRUE and last <= _QUICK * between
         left = 0.0 if foreseen else last * rate / (1 - rate)
         recent = self.gains[-_RECENT:]
         if self.rises >= _ROUGH:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from separatrix.data.view import Array
 
@@ -71,3 +71,11 @@ class Factor:
         else:
             solved = lapack.dpotrs(self.factor, self.scale * right, lower=1)[0]
         return np.asarray(self.scale * solved)
+
+    def times(self, right: Array) -> Array:
+        """Return the matrix times each column; 0 for features without a step."""
+        inverse = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+        multiply = blas.strmm if self.single else blas.dtrmm
+        scaled = np.asarray(inverse * right, dtype=self.factor.dtype)
+        half = multiply(1.0, self.factor, scaled, lower=1, trans_a=1)
+        return np.asarray(inverse * multiply(1.0, self.factor, half, lower=1))

@@ -169,9 +169,13 @@ def oas_amount(cov: Array, n: float) -> float:
     Chen, Wiesel, Eldar and Hero (2010), equation 23, without its factor ``2/d``, as in scikit-learn.
     """
     d = cov.shape[0]
+    return oas_of(d, float(np.mean(np.square(cov))), float(np.trace(cov) / d) ** 2, n)
+
+
+def oas_of(d: int, mean_square: float, level: float, n: float) -> float:
+    """Return :func:`oas_amount` of ``d`` features, given the mean square and the mean variance's square."""
     if d == 1:
         return 0.0
-    mean_square, level = float(np.mean(np.square(cov))), float(np.trace(cov) / d) ** 2
     denominator = (n + 1.0) * (mean_square - level / d)
     return 1.0 if denominator <= 0 else min((mean_square + level) / denominator, 1.0)
 

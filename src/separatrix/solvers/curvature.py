@@ -26,7 +26,7 @@ from separatrix.data.products import NotFiniteError, Precision, add_products, sy
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.losses import softmax
 from separatrix.solvers._factor import Factor
-from separatrix.solvers.covariance import oas_amount
+from separatrix.solvers.covariance import oas_of
 from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Entries times columns up to which double precision costs no more.
@@ -331,8 +331,11 @@ class Coupled(FromRows):
 def _shrink(gram: Array, n: int) -> None:
     """Shrink the correlations of ``n`` sampled rows, if most of what they show is chance."""
     variances = np.diag(gram).copy()
-    inverse = np.divide(1.0, np.sqrt(variances), out=np.zeros_like(variances), where=variances > 0)
-    amount = oas_amount(gram * inverse * inverse[:, None], n)
+    inverse = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
+    d = variances.shape[0]
+    # Squares of correlations, without their matrix: new memory of that size costs more than they do.
+    mean_square = float(inverse @ np.einsum("ij,ij,j->i", gram, gram, inverse)) / d**2
+    amount = oas_of(d, mean_square, (np.count_nonzero(inverse) / d) ** 2, n)
     # A little of it would hide features that depend on each other, which rows of any number show.
     if amount > 0.5:
         gram *= 1.0 - amount
