@@ -12,12 +12,14 @@ import time
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
+import separatrix
 from separatrix import SVC, KernelPerceptron, Perceptron
 from separatrix.models import kernel_svm
 from separatrix.solvers._loop import Below, Control, NoImprovement, Step, run
@@ -49,7 +51,44 @@ def test_ways_to_end():
     slow = run(Counter(pause=0.01), Below(0.0), max_iter=10**6, max_time=0.05)
     assert slow.status == "max_time"
     assert slow.seconds < 10  # an endless loop, not a slow machine
-    assert run(Counter(), Below(0.0), max_iter=9, observer=lambda k: k == 2).iterations == 2
+
+
+class Witness:
+    """Writes down what the loop tells and how far the solver is then; asks to stop at the count `stop`."""
+
+    def __init__(self, solver, stop=None):
+        self.solver, self.stop, self.heard = solver, stop, []
+
+    def begin(self):
+        self.heard.append(("begin", self.solver.count))
+
+    def end(self):
+        self.heard.append(("end", self.solver.count))
+        return self.solver.count == self.stop
+
+
+def test_an_observer_hears_of_an_iteration_before_and_after_it():
+    stopped = Counter()
+    witness = Witness(stopped, stop=2)
+    assert run(stopped, Below(0.0), max_iter=9, observer=witness).iterations == 2
+    assert witness.heard == [("begin", 0), ("end", 1), ("begin", 1), ("end", 2)]
+    for most, rule, iterations in ((3, Below(0.0), 3), (9, Below(0.5), 2), (0, Below(0.0), 0)):
+        solver = Counter()
+        witness = Witness(solver)
+        assert run(solver, rule, max_iter=most, observer=witness).iterations == iterations
+        assert [what for what, _ in witness.heard] == ["begin", "end"] * iterations
+
+
+def test_an_iteration_that_finds_nothing_to_do_is_ended_too():
+    class Nothing:
+        count = 0
+
+        def steps(self, control):
+            yield from ()
+
+    witness = Witness(Nothing())
+    assert run(Nothing(), Below(0.0), max_iter=9, observer=witness).status == "converged"
+    assert witness.heard == [("begin", 0), ("end", 0)]
 
 
 def test_no_improvement_rule():
@@ -195,6 +234,49 @@ def test_callbacks(make):
         "teardown",
     ]
     assert len(recorder.scores) == 3
+
+
+CALLED_BACK = [
+    *(Perceptron, KernelPerceptron, separatrix.LogisticRegression, separatrix.SVC, separatrix.SVR),
+    *(separatrix.NuSVC, separatrix.NuSVR, separatrix.OneClassSVM, separatrix.LinearSVC, separatrix.LinearSVR),
+    *(separatrix.SGDClassifier, separatrix.SGDRegressor, separatrix.RidgeClassifier),
+    *(separatrix.LeastSquaresClassifier, separatrix.GaussianClassifier),
+]
+
+
+@pytest.mark.parametrize("at", ["setup", "on_fit_task_begin", "on_fit_task_end"])
+@pytest.mark.parametrize("make", CALLED_BACK)
+def test_a_callback_that_fails_is_closed(make, at):
+    recorder = Recorder()
+
+    def fail(*given, **named):
+        raise RuntimeError(f"{at} fails")
+
+    setattr(recorder, at, fail)
+    model = make().set_callbacks(recorder)
+    with pytest.raises(RuntimeError, match=f"{at} fails"):
+        model.fit(X, Y)
+    assert recorder.calls[-1] == "teardown"
+    assert not hasattr(model, "_callback_fit_ctx")
+
+
+def test_callbacks_see_the_model_before_and_after_each_pass():
+    seen = []
+
+    class Watch(Recorder):
+        def on_fit_task_begin(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "pass":
+                seen.append(None if fitted_estimator is None else fitted_estimator.coef_)
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "pass":
+                seen.append(fitted_estimator.coef_)
+
+    options = dict(shuffle=False, tol=None, keep="last")
+    Perceptron(max_iter=3, **options).set_callbacks(Watch()).fit(X, Y)
+    with_passes = [Perceptron(max_iter=k, **options).fit(X, Y).coef_ for k in (1, 2, 3)]
+    assert seen[0] is None
+    assert_array_equal(seen[1:], np.repeat(with_passes, 2, axis=0)[:-1])
 
 
 def test_callback_may_stop_the_fit():

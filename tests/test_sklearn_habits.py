@@ -386,3 +386,29 @@ def test_weights_that_are_set_by_hand_decide(name, K):
     if hasattr(theirs, "predict_proba"):
         assert_allclose(ours.predict_proba(X), theirs.predict_proba(X))
         assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X))
+
+
+# Subclasses
+
+
+@pytest.mark.parametrize(
+    ("model", "before", "after"),
+    [
+        (GaussianClassifier, {"covariance": "full"}, {"covariance": "diagonal"}),
+        (GaussianClassifier, {"covariance": "shared"}, {"covariance": "spherical"}),
+        (LinearDiscriminantAnalysis, {"store_covariance": True}, {"solver": "lsqr"}),
+        (LinearDiscriminantAnalysis, {"solver": "eigen"}, {"solver": "svd"}),
+        (separatrix.QuadraticDiscriminantAnalysis, {"store_covariance": True}, {}),
+        (separatrix.QuadraticDiscriminantAnalysis, {}, {"solver": "eigen", "shrinkage": 0.1}),
+    ],
+)
+def test_a_refit_drops_what_the_last_fit_learnt_and_keeps_what_a_subclass_set(model, before, after):
+    class Own(model):
+        def fit(self, X, y, sample_weight=None):
+            self.origin_ = "set before the fit"
+            return super().fit(X, y, sample_weight)
+
+    fresh = model(**after).fit(X, Y)
+    refitted = Own(**before).fit(X, Y).set_params(**{**model().get_params(), **after}).fit(X, Y)
+    assert refitted.origin_ == "set before the fit"
+    assert set(vars(refitted)) == {*vars(fresh), "origin_"}

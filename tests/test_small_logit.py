@@ -207,14 +207,16 @@ def test_an_estimate_counts_what_single_precision_takes(solver):
     assert model.certificate_.status == "max_iter"
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
-def test_intercepts_of_all_classes_sum_to_zero(ratio):
+@pytest.mark.parametrize(
+    "options", [*({"solver": "saga", "l1_ratio": r} for r in (0.0, 0.5, 1.0)), {"dual": True}]
+)
+def test_intercepts_of_all_classes_sum_to_zero(options):
     """Softmax does not see a constant that all classes share: it must not depend on the order of the rows."""
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 90)
     X = rng.standard_normal((90, 6)) + 1.6 * np.eye(3, 6)[y]
     order = rng.permutation(90)
-    model = LogisticRegression(l1_ratio=ratio, solver="saga", tol=1e-9).fit(X, y)
-    other = LogisticRegression(l1_ratio=ratio, solver="saga", tol=1e-9).fit(X[order], y[order])
+    model = LogisticRegression(**options, tol=1e-9).fit(X, y)
+    other = LogisticRegression(**options, tol=1e-9).fit(X[order], y[order])
     assert abs(model.intercept_.sum()) < 1e-12
     np.testing.assert_allclose(other.intercept_, model.intercept_, atol=1e-5)

@@ -77,11 +77,15 @@ def test_an_observer_sees_every_pass():
     solver = perceptron.PerceptronSolver(problem, np.zeros((1, 4)), np.zeros(1), eta=1.0, margin=0.0)
     norms = []
 
-    def observe(count):
-        norms.append(np.sqrt((solver.coef**2).sum() + (solver.intercept**2).sum()))
-        return count == 6
+    class Watch:
+        def begin(self):
+            pass
 
-    outcome = run(solver, NoImprovement(None, 1), max_iter=20, observer=observe)
+        def end(self):
+            norms.append(np.sqrt((solver.coef**2).sum() + (solver.intercept**2).sum()))
+            return len(norms) == 6
+
+    outcome = run(solver, NoImprovement(None, 1), max_iter=20, observer=Watch())
     assert outcome.iterations == 6
     assert_allclose(norms, [record["norm"] for record in outcome.history])
 

@@ -34,7 +34,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def whole(fit: Fit) -> Fit:
-    """Return a fit that leaves the estimator as it was where it raises: no new kernel beside old samples."""
+    """Return a fit that leaves the estimator as it was where it raises: no new kernel beside old samples.
+
+    It is the outermost decorator: scikit-learn's keeps in the estimator which callbacks it has to close.
+    """
 
     @wraps(fit)
     def inside(self: Any, *given: Any, **named: Any) -> Any:
@@ -88,6 +91,22 @@ def _is_ours(value: Any) -> bool:
     return type(value).__module__.startswith("separatrix.kernels.")
 
 
+class _Passes:
+    """Tells scikit-learn's callbacks of each iteration, as a task of its own within the fit's."""
+
+    def __init__(self, fit: Any, told: dict[str, Any], attributes: Callable[[], dict[str, Any]]) -> None:
+        self.fit, self.told, self.attributes = fit, told, attributes
+        self.task: Any = None
+
+    def begin(self) -> None:
+        learnt = None if self.task is None else self.attributes  # nothing is learnt before the first
+        self.task = self.fit.subcontext(task_name="pass")
+        self.task.call_on_fit_task_begin(**self.told, reconstruction_attributes=learnt)
+
+    def end(self) -> bool:
+        return bool(self.task.call_on_fit_task_end(**self.told, reconstruction_attributes=self.attributes))
+
+
 class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[misc]
     """An estimator fitted by the one loop."""
 
@@ -103,22 +122,14 @@ class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[mis
         metadata: dict[str, Any],
         attributes: Callable[[], dict[str, Any]],
     ) -> tuple[Any, Observer | None]:
-        """Open the callbacks' context of this fit; return it and what the loop calls per iteration."""
+        """Open the callbacks' context of this fit; return it and what the loop tells of iterations."""
         context = self._init_callback_context(max_subtasks=max_iter)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        told = {"estimator": self, "X": X, "y": y, "metadata": metadata}
+        context.call_on_fit_task_begin(**told)
         if not getattr(self, "_skl_callbacks", None):
             return context, None
 
-        def observer(iteration: int) -> bool:
-            step = context.subcontext(task_name="pass")
-            step.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-            return bool(
-                step.call_on_fit_task_end(
-                    estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=attributes
-                )
-            )
-
-        return context, observer
+        return context, _Passes(context, told, attributes)
 
     def _keep_record(self, result: Result) -> None:
         """Keep what the fit has proven; refuse one that ended beyond the largest numbers."""

@@ -28,6 +28,13 @@ from separatrix.models._weights import drawn_only, refuse_empty_classes, sample_
 from separatrix.solvers.gaussian import log_posterior, log_sum_exp, posterior
 from separatrix.solvers.moments import Moments, class_moments
 
+#: All that a fit of any Gaussian model may leave behind, besides the classes and the features.
+_LEARNT = (
+    *("certificate_", "coef_", "covariance_", "explained_variance_ratio_", "history_", "intercept_"),
+    *("log_det_", "means_", "priors_", "rotations_", "scalings_", "shrinkage_", "whitening_", "xbar_"),
+    *("_state", "_unready"),
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -210,11 +217,8 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         }
 
     def _forget(self) -> None:
-        """Drop what an earlier fit with other parameters may have left."""
-        kept = {"n_features_in_", "feature_names_in_", "classes_"}
-        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
-            delattr(self, name)
-        for name in ("_state", "_unready"):
+        """Drop what an earlier fit with other parameters may have left; what a subclass has set stays."""
+        for name in _LEARNT:
             self.__dict__.pop(name, None)
 
     def _check_priors(self, moments: Moments, *, renormalise: bool) -> Array:

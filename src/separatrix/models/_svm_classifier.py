@@ -76,9 +76,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         """Return what the machines' coefficients are divided by; None is 1."""
         return None
 
+    @whole
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
-    @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

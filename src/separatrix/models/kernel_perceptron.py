@@ -159,8 +159,8 @@ class KernelPerceptron(IterativeClassifier):
         self.max_time = max_time
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @whole
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelPerceptron:
         """Fit the kernel perceptron.
 

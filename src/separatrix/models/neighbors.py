@@ -105,8 +105,8 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
         self.metric_params = metric_params
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @whole
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> KNeighborsClassifier:
         """Keep the training samples.
 
@@ -261,8 +261,8 @@ class KNeighborsRegressor(RegressorMixin, NeighborsModel):  # type: ignore[misc]
         self.metric_params = metric_params
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @whole
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> KNeighborsRegressor:
         """Keep the training samples.
 

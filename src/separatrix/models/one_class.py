@@ -92,9 +92,9 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
         self.max_iter = max_iter
         self.max_time = max_time
 
+    @whole
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
-    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Fit the machine.
 

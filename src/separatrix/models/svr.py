@@ -31,9 +31,9 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
     def _problem(self, rows: Array, targets: Array, upper: Array) -> DualProblem:
         """Return the dual problem."""
 
+    @whole
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
-    @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machine.
 

@@ -206,8 +206,25 @@ class Outcome:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-#: Called after each iteration with the number of iterations done; True ends the run.
-Observer = Callable[[int], bool]
+class Observer(Protocol):
+    """Is told of each iteration."""
+
+    def begin(self) -> None:
+        """Hear that an iteration begins."""
+
+    def end(self) -> bool:
+        """Hear that it has ended; return whether the run should."""
+
+
+def _announced(steps: Iterator[Step], observer: Observer) -> Iterator[Step]:
+    """Yield the steps, each one announced before it is taken."""
+    while True:
+        observer.begin()
+        step = next(steps, None)
+        if step is None:  # what was begun has found nothing to do
+            observer.end()
+            return
+        yield step
 
 
 def run(
@@ -238,8 +255,8 @@ def run(
         0: silent; 1: a line at most each half second; 2: a line for each iteration.
     name : str
         What the progress lines are headed with.
-    observer : callable or None
-        Called after each iteration; returning True ends the run.
+    observer : Observer or None
+        Told when an iteration begins and ends; it may end the run.
 
     Returns
     -------
@@ -253,12 +270,15 @@ def run(
         control.ahead = lambda: min(max_iter - outcome.iterations, rule.ahead())
     with _Interruptible(control):
         try:
-            for step in solver.steps(control) if max_iter > 0 else ():
+            steps = solver.steps(control) if max_iter > 0 else iter(())
+            if observer is not None and max_iter > 0:
+                steps = _announced(steps, observer)
+            for step in steps:
                 outcome.iterations += 1
                 seconds = control.seconds() if step.seconds is None else step.seconds
                 step.record.update(iteration=outcome.iterations, seconds=seconds)
                 outcome.history.append(step.record)
-                stop = observer(outcome.iterations) if observer is not None else False
+                stop = observer.end() if observer is not None else False
                 status = _status(step, rule, control, stop)
                 last = status is not None or outcome.iterations >= max_iter
                 if verbose > 1 or (verbose and (last or seconds - printed >= 0.5)):

@@ -348,6 +348,9 @@ class SoftmaxDual:
         proof = self._certify()
         dtype = self.view.dtype
         coef = np.ascontiguousarray(proof.weights[:, : self.columns].T, dtype=dtype)
+        intercept = proof.intercept
+        if self.problem.joint and self.problem.fit_intercept:
+            intercept = intercept - intercept.mean()  # softmax does not see what all classes share
         status, weights = outcome.status, self.problem.weights
         reason = {
             "converged": "the certified relative gap is within tol",
@@ -366,4 +369,4 @@ class SoftmaxDual:
             relative_gap=proof.relative_gap,
             samples=self.view.shape[0] if weights is None else int(np.count_nonzero(weights)),
         )
-        return Result(coef, proof.intercept.astype(dtype), certificate, outcome.history, outcome.iterations)
+        return Result(coef, intercept.astype(dtype), certificate, outcome.history, outcome.iterations)
