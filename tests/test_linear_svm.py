@@ -580,3 +580,25 @@ def test_single_precision_ends_a_fit_whose_weights_cannot_be_better():
     assert model.certificate_.relative_gap < 1e-6
     better = model.fit(X.astype(np.float32).astype(np.float64), y)
     assert better.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        dict(),
+        dict(loss="hinge", solver="dual"),
+        dict(multiclass="ovo"),
+        dict(penalty="l1"),
+        dict(class_weight={0: 2.0, 1: 1.0, 2: 1.0}),
+    ],
+)
+def test_several_columns_tell_the_gap_of_the_worst_one(parameters):
+    X, y = load_iris(return_X_y=True)
+    found = LinearSVC(C=0.1, tol=1e-2, **parameters).fit(X, y).certificate_
+    assert found.relative_gap - 1e-12 <= found.worst_relative_gap <= 1.0
+    assert "worst column" in str(found)
+    assert LinearSVC().fit(X, y == 0).certificate_.worst_relative_gap is None
+    # Stopped at once, the columns are far from their minima, each by its own part.
+    with pytest.warns(ConvergenceWarning, match="worst column"):
+        early = LinearSVC(C=1e4, tol=1e-9, max_iter=1, **parameters).fit(X, y).certificate_
+    assert early.worst_relative_gap > early.relative_gap > 1e-9
