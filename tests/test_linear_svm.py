@@ -602,3 +602,20 @@ def test_several_columns_tell_the_gap_of_the_worst_one(parameters):
     with pytest.warns(ConvergenceWarning, match="worst column"):
         early = LinearSVC(C=1e4, tol=1e-9, max_iter=1, **parameters).fit(X, y).certificate_
     assert early.worst_relative_gap > early.relative_gap > 1e-9
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize(
+    "loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "hinge", "squared_hinge"]
+)
+def test_coordinate_descent_finds_a_free_intercept_at_a_small_C(C, loss):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(40, 5))
+    numbers = X @ random.normal(size=5) + random.normal(size=40) + 3.0
+    kind, y = (LinearSVR, numbers) if loss.endswith("insensitive") else (LinearSVC, numbers > 2.0)
+    parameters = dict(loss=loss, C=C, tol=1e-5, penalize_intercept=False)
+    model, exact = (kind(solver=s, **parameters).fit(X, y) for s in ("dual", "newton"))
+    # The intercept crosses the scores soon, however little each sample may pull, and ends no fit too early.
+    found = model.certificate_
+    assert found.status == "converged" and found.relative_gap <= 1e-5
+    assert_allclose(found.primal, exact.certificate_.primal, rtol=1.1e-5)
