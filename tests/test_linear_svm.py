@@ -617,5 +617,18 @@ def test_coordinate_descent_finds_a_free_intercept_at_a_small_C(C, loss):
     model, exact = (kind(solver=s, **parameters).fit(X, y) for s in ("dual", "newton"))
     # The intercept crosses the scores soon, however little each sample may pull, and ends no fit too early.
     found = model.certificate_
-    assert found.status == "converged" and found.relative_gap <= 1e-5
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-5
     assert_allclose(found.primal, exact.certificate_.primal, rtol=1.1e-5)
+
+
+@pytest.mark.parametrize("C", [1e4, 1e6])
+def test_a_fit_that_rounding_halts_at_its_minimum_is_done(C):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    parameters = dict(loss="squared_epsilon_insensitive", C=C, epsilon=0.1, tol=1e-8, penalize_intercept=False)
+    model = LinearSVR(**parameters).fit(X, X @ random.normal(size=2))
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-8
+    assert model.history_[-1]["relative_gap"] <= 1e-8
