@@ -626,9 +626,24 @@ def test_coordinate_descent_finds_a_free_intercept_at_a_small_C(C, loss):
 def test_a_fit_that_rounding_halts_at_its_minimum_is_done(C):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 2))
-    parameters = dict(loss="squared_epsilon_insensitive", C=C, epsilon=0.1, tol=1e-8, penalize_intercept=False)
-    model = LinearSVR(**parameters).fit(X, X @ random.normal(size=2))
+    parameters = dict(loss="squared_epsilon_insensitive", C=C, epsilon=0.1, tol=1e-8)
+    model = LinearSVR(penalize_intercept=False, **parameters).fit(X, X @ random.normal(size=2))
     found = model.certificate_
     assert found.status == "converged"
     assert found.relative_gap <= 1e-8
     assert model.history_[-1]["relative_gap"] <= 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [0, 10])
+def test_an_unfinished_joint_fit_returns_the_weights_that_it_certifies(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(8, 80)) * 10 ** random.uniform(-4, 4, 80)
+    y, C, every = np.arange(8) % 4, 1e5, np.arange(8)
+    joint = dict(loss="hinge", multiclass="joint", fit_intercept=False)
+    model = LinearSVC(C=C, tol=1e-8, max_iter=200, **joint).fit(X, y)
+    W = model.coef_
+    shortfall = X @ W.T - np.einsum("ij,ij->i", X, W[y])[:, None] + 1.0
+    shortfall[every, y] = 0.0
+    objective = 0.5 * np.vdot(W, W) + C * shortfall.max(axis=1).sum()
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-3)
