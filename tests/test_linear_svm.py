@@ -580,3 +580,70 @@ def test_single_precision_ends_a_fit_whose_weights_cannot_be_better():
     assert model.certificate_.relative_gap < 1e-6
     better = model.fit(X.astype(np.float32).astype(np.float64), y)
     assert better.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        dict(),
+        dict(loss="hinge", solver="dual"),
+        dict(multiclass="ovo"),
+        dict(penalty="l1"),
+        dict(class_weight={0: 2.0, 1: 1.0, 2: 1.0}),
+    ],
+)
+def test_several_columns_tell_the_gap_of_the_worst_one(parameters):
+    X, y = load_iris(return_X_y=True)
+    found = LinearSVC(C=0.1, tol=1e-2, **parameters).fit(X, y).certificate_
+    assert found.relative_gap - 1e-12 <= found.worst_relative_gap <= 1.0
+    assert "worst column" in str(found)
+    assert LinearSVC().fit(X, y == 0).certificate_.worst_relative_gap is None
+    # Stopped at once, the columns are far from their minima, each by its own part.
+    with pytest.warns(ConvergenceWarning, match="worst column"):
+        early = LinearSVC(C=1e4, tol=1e-9, max_iter=1, **parameters).fit(X, y).certificate_
+    assert early.worst_relative_gap > early.relative_gap > 1e-9
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize(
+    "loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "hinge", "squared_hinge"]
+)
+def test_coordinate_descent_finds_a_free_intercept_at_a_small_C(C, loss):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(40, 5))
+    numbers = X @ random.normal(size=5) + random.normal(size=40) + 3.0
+    kind, y = (LinearSVR, numbers) if loss.endswith("insensitive") else (LinearSVC, numbers > 2.0)
+    parameters = dict(loss=loss, C=C, tol=1e-5, penalize_intercept=False)
+    model, exact = (kind(solver=s, **parameters).fit(X, y) for s in ("dual", "newton"))
+    # The intercept crosses the scores soon, however little each sample may pull, and ends no fit too early.
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-5
+    assert_allclose(found.primal, exact.certificate_.primal, rtol=1.1e-5)
+
+
+@pytest.mark.parametrize("C", [1e4, 1e6])
+def test_a_fit_that_rounding_halts_at_its_minimum_is_done(C):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    parameters = dict(loss="squared_epsilon_insensitive", C=C, epsilon=0.1, tol=1e-8)
+    model = LinearSVR(penalize_intercept=False, **parameters).fit(X, X @ random.normal(size=2))
+    found = model.certificate_
+    assert found.status == "converged"
+    assert found.relative_gap <= 1e-8
+    assert model.history_[-1]["relative_gap"] <= 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [0, 10])
+def test_an_unfinished_joint_fit_returns_the_weights_that_it_certifies(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(8, 80)) * 10 ** random.uniform(-4, 4, 80)
+    y, C, every = np.arange(8) % 4, 1e5, np.arange(8)
+    joint = dict(loss="hinge", multiclass="joint", fit_intercept=False)
+    model = LinearSVC(C=C, tol=1e-8, max_iter=200, **joint).fit(X, y)
+    W = model.coef_
+    shortfall = X @ W.T - np.einsum("ij,ij->i", X, W[y])[:, None] + 1.0
+    shortfall[every, y] = 0.0
+    objective = 0.5 * np.vdot(W, W) + C * shortfall.max(axis=1).sum()
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-3)

@@ -343,6 +343,24 @@ def test_warm_start_begins_with_the_last_weights():
         SGDRegressor().fit(X, NUMBERS, coef_init=np.zeros(3))
 
 
+@pytest.mark.parametrize("average", [True, 15])
+def test_a_regressor_s_warm_start_goes_on_with_the_last_weights_not_with_their_mean(average):
+    parameters = dict(shuffle=False, tol=None, max_iter=2, warm_start=True, average=average)
+    ours, peer = SGDRegressor(**parameters).fit(X, NUMBERS), PeerRegressor(**parameters).fit(X, NUMBERS)
+    before = peer.coef_.copy()
+    ours.fit(X, NUMBERS)
+    peer.fit(X, NUMBERS)
+    # scikit-learn adds the former mean to the sum of the new visits, without counting it.
+    visits = 2 * len(X) - int(average) + 1
+    assert_allclose(ours.coef_, peer.coef_ - before / visits, rtol=1e-10)
+    assert_allclose(ours.intercept_, peer.intercept_, rtol=1e-10)
+    # Without an average the model goes on with what it returned.
+    parameters.update(average=False)
+    start = dict(coef_init=ours.coef_, intercept_init=ours.intercept_)
+    given = SGDRegressor(**parameters).fit(X, NUMBERS, **start)
+    assert_array_equal(ours.set_params(average=False).fit(X, NUMBERS).coef_, given.coef_)
+
+
 def test_early_stopping_learns_nothing_from_held_out_samples():
     parameters = dict(early_stopping=True, random_state=3, shuffle=False, tol=1e-3)
     for model, y in ((SGDClassifier(**parameters), Y), (SGDRegressor(**parameters), NUMBERS)):

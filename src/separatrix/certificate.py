@@ -28,6 +28,18 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:.6g}"
 
 
+def gap_in_words(relative: float, worst: float | None) -> str:
+    """Return how far a fit came, with the worst of several columns where that is further from its minimum.
+
+    Examples
+    --------
+    >>> gap_in_words(5e-5, 3e-4)
+    'relative duality gap 5e-05 (of the worst column 0.0003)'
+    """
+    words = f"relative duality gap {relative:.2g}"
+    return words if worst is None or worst <= relative else f"{words} (of the worst column {worst:.2g})"
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Objective, gap, stop reason and separability of a fit; fields that do not apply are None.
@@ -46,6 +58,10 @@ class Certificate:
         Time taken.
     primal, dual, gap, relative_gap, kkt_violation : float or None
         Objective of the returned model, a proven lower bound of the optimum, and their distance.
+    worst_relative_gap : float or None
+        The largest relative gap of a single column, where ``relative_gap`` is that of several linear machines
+        that are solved apart (one class against the rest, or pairs): a column of a small objective may be
+        further from its minimum than all of them together.
     separable : bool or None
         True: the returned boundary separates the classes, checked beyond rounding error.
         False: proven impossible. None: not known.
@@ -73,6 +89,7 @@ class Certificate:
     dual: float | None = None
     gap: float | None = None
     relative_gap: float | None = None
+    worst_relative_gap: float | None = None
     kkt_violation: float | None = None
     separable: bool | None = None
     margin: float | None = None
@@ -88,6 +105,7 @@ class Certificate:
             ("objective", self.primal),
             ("lower bound", self.dual),
             ("relative gap", self.relative_gap),
+            ("worst column's", self.worst_relative_gap),
             ("KKT violation", self.kkt_violation),
             ("training errors", self.training_errors),
             ("margin", self.margin),

@@ -153,13 +153,13 @@ class LinearSVM(IterativeEstimator):
     def _judged(self, result: Result, single: bool) -> Any:
         """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
         found = result.certificate
-        if found.relative_gap is None or found.status != "max_iter":
+        if found.relative_gap is None or found.status not in ("max_iter", "max_time"):
             return found
         reached, _, remedy = found.message.partition(", above")
         if found.relative_gap <= self.tol:
             return replace(found, status="converged", message=reached)
         remedy = remedy.partition(": ")[2]
-        if result.iterations < self.max_iter:
+        if found.status == "max_iter" and result.iterations < self.max_iter:
             remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
             if single:
                 remedy = "single precision ends here: give the samples as float64 for a smaller gap"
@@ -238,12 +238,14 @@ def joined(results: list[Result], problem: Problem) -> Result:
     primal, dual = sum(float(c.primal or 0.0) for c in found), sum(float(c.dual or 0.0) for c in found)
     certificate = replace(
         worst,
+        message=worst.message.replace("duality gap", "duality gap of the worst column", 1),
         iterations=max(c.iterations for c in found),
         seconds=sum(c.seconds for c in found),
         primal=primal,
         dual=dual,
         gap=primal - dual,
         relative_gap=(primal - dual) / primal if primal > 0 else 0.0,
+        worst_relative_gap=max(float(c.relative_gap or 0.0) for c in found),
         kkt_violation=max(float(c.kkt_violation or 0.0) for c in found),
         training_errors=judge_linear(problem, coef, intercept, 0.0).mistakes,
     )

@@ -139,7 +139,11 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
         self._check_combination()
         X, y = check_samples(self, X, y, reset=True)
         y = self._numbers(y)
-        previous = self._returned() if self.warm_start else None
+        previous = None
+        if self.warm_start:
+            # With an average, as in scikit-learn: the regressor goes on with the last weights, a classifier
+            # with their mean.
+            previous = self._learnt() if self.average else self._returned()
         start = Start.given(coef_init, intercept_init, previous, Coding.of("ovr", 2), X, self.random_state)
         weights, validate = checked_weights(X, sample_weight), None
         if self.early_stopping:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.certificate import Certificate
+from separatrix.certificate import Certificate, gap_in_words
 from separatrix.data.threads import in_threads, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
@@ -294,6 +294,13 @@ class Evaluation:
         primal = float(self.primal.sum())
         return max(primal - float(self.dual.sum()), 0.0) / primal if primal > 0 else 0.0
 
+    @property
+    def worst_relative_gap(self) -> float | None:
+        """The largest relative gap of one of several columns."""
+        gaps = np.maximum(self.primal - self.dual, 0.0)
+        each = np.divide(gaps, self.primal, out=np.zeros_like(gaps), where=self.primal > 0)
+        return float(each.max()) if each.shape[0] > 1 else None
+
     def certificate(self, outcome: Outcome, tol: float, samples: int) -> Certificate:
         """Return the certificate of the fit."""
         primal, dual = float(self.primal.sum()), float(self.dual.sum())
@@ -303,22 +310,23 @@ class Evaluation:
             status = "converged" if self.relative_gap <= tol else "max_iter"
         return Certificate(
             status=status,
-            message=explain(status, self.relative_gap, tol),
+            message=explain(status, self.relative_gap, tol, self.worst_relative_gap),
             iterations=outcome.iterations,
             seconds=outcome.seconds,
             primal=primal,
             dual=min(dual, primal),
             gap=gap,
             relative_gap=self.relative_gap,
+            worst_relative_gap=self.worst_relative_gap,
             kkt_violation=self.violation,
             training_errors=self.mistakes,
             samples=samples,
         )
 
 
-def explain(status: str, gap: float, tol: float) -> str:
+def explain(status: str, gap: float, tol: float, worst: float | None = None) -> str:
     """Return in words how far a fit came, and what to change where that is not ``tol``."""
-    reached = f"relative duality gap {gap:.2g}"
+    reached = gap_in_words(gap, worst)
     if status == "converged":
         return reached
     remedy = {

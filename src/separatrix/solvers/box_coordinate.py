@@ -118,7 +118,7 @@ class BoxCoordinate:
         self.seed = seed
         norms = self.view.row_norms()
         median = float(np.median(norms[self.visits.order])) if self.visits.order.size else 1.0
-        self.constant = max(median, 1e-30) if self.dual.free else self.dual.square
+        self.constant = self._sigma(median) if self.dual.free else self.dual.square
         self.norms = norms + self.constant
         stiffness = float((self.dual.upper * self.norms).max(initial=0.0))
         self.single = tol >= _SINGLE_TOL and (self.dual.squared or stiffness < _SINGLE_STIFFNESS)
@@ -127,6 +127,16 @@ class BoxCoordinate:
         self.groups = self._grouped()
         if self.coef.any():
             self._start()
+
+    def _sigma(self, norm: float) -> float:
+        """Return σ of the augmented Lagrangian: as a sample's norm, but no less than moves the intercept.
+
+        At a small C all dual variables are at their bounds, ``Σ v`` is at most ``Σ U``, and by σ times that
+        the intercept moves in an epoch: it should cross the scores that are asked for.
+        """
+        total = float(self.dual.upper.sum())
+        spread = 1.0 if self.dual.numbers is None else float(np.std(self.dual.numbers))
+        return max(norm, spread / total if total > 0 else 0.0, 1e-30)
 
     def _start(self) -> None:
         """Take over given weights as far as the dual can express them."""
@@ -434,7 +444,10 @@ class _Group:
             # the way.
             rounding = float(np.finfo(self.dtype).eps) * self.level
             everyone = self.tally[1] >= self.order.shape[0]
-            self.stuck = self.strict == 0.0 and everyone and self.gained <= rounding
+            # While Σ v is not 0 the intercept moves on, whether or not its last moves let samples gain.
+            least = float(np.finfo(self.dtype).eps) * max(1.0, float(np.abs(F).max(initial=0.0)))
+            moving = dual.free and float(np.abs(sums).max(initial=0.0)) * self.solver.constant > least
+            self.stuck = self.strict == 0.0 and everyone and self.gained <= rounding and not moving
             self.strict, self.poor = 0.1 * self.strict if self.strict > 1e-6 else 0.0, 0
             self.asleep[:] = 0
         self.done = relative <= _SAFE * self.solver.tol or self.stuck

@@ -271,10 +271,10 @@ class LinearCrammerSinger:
         state = _hot.SmallJoint(x=x, classes=classes, cost=cost, W=W, mu=mu, rho=rho, tol=goal)
         size = W.size
         several = int(np.clip(CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
-        padded, weights = np.zeros((n, self.padded)), np.zeros((d, self.padded))
-        bias = np.zeros(self.padded)
+        padded, bias = np.zeros((n, self.padded)), np.zeros(self.padded)
         for _ in range(_MOST_NEWTON // several):
             state.run(several)
+            weights = np.zeros((d, self.padded))  # the best ones are held, and must stay as they are
             padded[:, : self.columns], weights[:, : self.columns] = mu, W[:, :d].T
             bias[: self.columns] = W[:, d] if self.constant else 0.0
             self._take_over(padded)

@@ -141,6 +141,12 @@ class SemismoothNewton:
             if not stuck or self.dual.l1:
                 return
             self._begin_again()
+            if not self.batches:
+                # Rounding had hidden that all is done.
+                objective = float(self.primal.sum())
+                measure = float(self.gap.sum()) / max(objective, 1e-300)
+                yield Step({"objective": objective, "relative_gap": measure}, measure, None)
+                return
         primal, gap = self.primal, self.gap
         for own in self.batches:
             columns: Columns | None = None
@@ -232,7 +238,7 @@ class SemismoothNewton:
         found = self.dual.evaluate(self.coef, self.intercept, self.V)
         self.primal, self.gap = found.primal, np.maximum(found.primal - found.dual, 0.0)
         own = np.flatnonzero(~(self.gap <= self.tol * self.primal))
-        self.batches, self.mild = [own], True
+        self.batches, self.mild = [own] if own.shape[0] else [], True
         self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
         self.coef[own], self.intercept[own] = 0.0, 0.0
 

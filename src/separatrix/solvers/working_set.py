@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.certificate import Certificate
+from separatrix.certificate import Certificate, gap_in_words
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
@@ -141,15 +141,17 @@ class WorkingSet:
         primal = self.unit * sum(p.primal for p in self.parts)
         dual = self.unit * sum(p.bound for p in self.parts)
         relative = self._relative_gap()
+        worst = max(part.relative_gap() for part in self.parts) if len(self.parts) > 1 else None
         certificate = Certificate(
             status=outcome.status,
-            message=_explain(outcome.status, relative, self.tol, self.parts),
+            message=_explain(outcome.status, gap_in_words(relative, worst), self.tol, self.parts),
             iterations=outcome.iterations,
             seconds=outcome.seconds,
             primal=primal,
             dual=dual,
             gap=max(primal - dual, 0.0),
             relative_gap=relative,
+            worst_relative_gap=worst,
             kkt_violation=self.unit * max(part.violation for part in self.parts),
             samples=_samples(self.problem),
         )
@@ -161,10 +163,9 @@ def _samples(problem: Problem) -> int:
     return int(problem.view.shape[0] if problem.weights is None else np.count_nonzero(problem.weights > 0))
 
 
-def _explain(status: str, relative: float, tol: float, parts: list[Part]) -> str:
+def _explain(status: str, reached: str, tol: float, parts: list[Part]) -> str:
     nonzeros = sum(int(np.count_nonzero(part.W)) for part in parts)
     weights = f"{nonzeros:,} of {sum(part.W.size for part in parts):,} weights are not 0"
-    reached = f"relative duality gap {relative:.2g}"
     if status == "converged":
         return f"{reached}; {weights}"
     remedy = {
