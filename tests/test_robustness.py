@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import discriminant_analysis
+from sklearn.exceptions import ConvergenceWarning
 
 import separatrix as sx
 from separatrix.certificate import Certificate
