@@ -122,7 +122,10 @@ def _solve(K: Array, inside: Array, gradient: Array, sums: Array, groups: Array)
     if factor is None or not ones.any(axis=1).all():
         return None
     solved = cho_solve(factor, np.column_stack([gradient, ones.T]), check_finite=False)
-    shift = np.linalg.solve(ones @ solved[:, 1:], sums + ones @ solved[:, 0])
+    try:
+        shift = np.linalg.solve(ones @ solved[:, 1:], sums + ones @ solved[:, 0])
+    except np.linalg.LinAlgError:  # kernel values so large that nothing is left of their inverse
+        return None
     step = solved[:, 1:] @ shift - solved[:, 0]
     # A nearly singular K leaves the sums inexact.
     for group, total in zip(ones, sums, strict=True):
