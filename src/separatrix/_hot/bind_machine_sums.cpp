@@ -51,6 +51,9 @@ struct Machine {
     std::vector<std::int64_t> starts, places;  // place of each support vector among the padded ones
     Memory<T> data, half, coef, near;
     double mean_half = 0;
+    CoarsePanels coarse{};
+    Memory<std::int32_t> integers;
+    Memory<float> units;
 
     Machine(const PanelData<T>& like, double scale, const std::optional<Array<const double>>& mean,
             const Array<const std::int64_t>& sizes, std::int64_t columns)
@@ -112,6 +115,16 @@ struct Machine {
                 to[c * width] = static_cast<T>(given.data()[i * columns + c] * scale);
         }
     }
+    // Rounds the support vectors to integers, which take the place of the panels.
+    void round(double quantum) {
+        const std::int64_t padded = view.panels.n;
+        integers = zeros<std::int32_t>(padded * ((view.panels.d + 1) / 2));
+        units = zeros<float>(padded);
+        coarse = {integers.get(), units.get(), quantum * view.scale};
+        loops.round(view.panels, coarse);
+        view.coarse = &coarse;
+        data.reset();
+    }
 };
 
 template <class T, class Data>
@@ -149,7 +162,7 @@ std::int64_t rows_of(const A& array) {
 }
 
 template <class T, class Rows>
-void run(const Machine<T>& machine, const Rows& rows, const Turns& turns, double* to, const Pairs* pairs) {
+void run(const Machine<T>& machine, const Rows& rows, const Turns& turns, double* to, const PairDecisions* pairs) {
     nb::gil_scoped_release release;
     machine.loops.of(rows)(machine.view, rows, turns, to, pairs);
 }
@@ -173,6 +186,8 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         "sizes"_a, "columns"_a);
     machine.def_ro("mean_half", &M::mean_half);
     machine.def("finish", &M::finish, "coef"_a, nb::call_guard<nb::gil_scoped_release>());
+    if constexpr (std::is_same_v<T, float>)
+        machine.def("round", &M::round, "quantum"_a, nb::call_guard<nb::gil_scoped_release>());
     const auto def_data = [&]<class Data>(Data) {
         machine.def("fill_dense", fill_dense<T, Data>, "X"_a, "first"_a, nb::call_guard<nb::gil_scoped_release>());
         machine.def("sums_dense", [](const M& self, const Matrix<const Data>& X, const Array<std::int64_t>& next,
@@ -182,7 +197,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
         machine.def("winners_dense", [](const M& self, const Matrix<const Data>& X, const Array<std::int64_t>& next,
                                         std::int64_t step, const Array<const double>& intercept,
                                         const Array<const double>& error, const Array<std::int64_t>& winner) {
-            const Pairs pairs{intercept.data(), error.data(), winner.data()};
+            const PairDecisions pairs{intercept.data(), error.data(), winner.data()};
             run(self, strided(X), {next.data(), rows_of(X), step}, nullptr, &pairs);
         });
         const auto def_csr = [&]<class Index>(Index) {
@@ -200,7 +215,7 @@ void bind_precision(nb::module_& m, const std::string& suffix) {
                                           const Array<const double>& intercept, const Array<const double>& error,
                                           const Array<std::int64_t>& winner) {
                 const CsrArray<Data, Index> rows{data.data(), indices.data(), indptr.data(), self.view.panels.d};
-                const Pairs pairs{intercept.data(), error.data(), winner.data()};
+                const PairDecisions pairs{intercept.data(), error.data(), winner.data()};
                 run(self, rows, {next.data(), rows_of(indptr) - 1, step}, nullptr, &pairs);
             });
         };

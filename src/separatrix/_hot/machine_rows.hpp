@@ -37,6 +37,7 @@ struct Tile {
 // Tiles and their memory; `wide` holds the rows of one as they come, [feature][TILE_ROWS].
 template <class T>
 struct Tiles {
+    static constexpr bool ONLY_RBF = false;
     std::int64_t count = 0;
     Scratch<T> x, wide;
     Scratch<std::int32_t> place, all;
@@ -50,6 +51,9 @@ struct Tiles {
           tile(most) {
         for (std::int64_t j = 0; j < panels.d; ++j) all.data[j] = static_cast<std::int32_t>(j * PANEL<T>);
     }
+
+    static std::int64_t panel_bytes(std::int64_t d) { return d * PANEL<T> * static_cast<std::int64_t>(sizeof(T)); }
+    const double* shares() const { return nullptr; }  // all that is wrong with the sums is rounding
 };
 
 template <class T, class Data>

@@ -8,6 +8,14 @@
 
 namespace separatrix {
 
+// Support vectors as 16-bit integers (machine_coarse.hpp), two neighbouring features side by side.
+struct CoarsePanels {
+    std::int32_t* data;             // [panel][pair of features][width]
+    float* unit;                    // of each support vector
+    double quantum;                 // of which all values may be whole multiples, or 0
+    double longest = 0, error = 0;  // bounds of |z| and of what was rounded off it
+};
+
 // A fitted machine: its support vectors in panels, group by group, and their coefficients. A group begins
 // with a panel of its own; what is left of its last one are zeros with coefficients 0.
 template <class T>
@@ -22,6 +30,7 @@ struct MachineData {
     // For each panel, the |x|²/2 of a row up to which 2^(x·z − |x|²/2) does not underflow. That is an RBF kernel where
     // 2^(−|z|²/2) is part of the coefficients; where it is not, since it would be too small, the number is negative.
     const T* near;
+    const CoarsePanels* coarse;   // if not null, these instead of the panels' data
 };
 
 // Rows that threads take a few at a time until they reach the end.
@@ -32,7 +41,7 @@ struct Turns {
 
 // What sums of each class against each other one decide: the class that wins all its pairs by more than a row's
 // error, or −1 where there is none.
-struct Pairs {
+struct PairDecisions {
     const double *intercept, *error;
     std::int64_t* winner;
 };
@@ -47,12 +56,13 @@ struct StridedArray {
 // to[row][group][column] = Σ_j k(x_row, z_j) c_j over the support vectors of each group, or with `pairs`, where
 // the groups are classes, only what these sums decide
 template <class T, class Rows>
-using MachineSums = void (*)(const MachineData<T>&, const Rows&, const Turns&, double* to, const Pairs* pairs);
+using MachineSums = void (*)(const MachineData<T>&, const Rows&, const Turns&, double* to, const PairDecisions* pairs);
 
 template <class T>
 struct MachineKernels {
     std::int64_t width;
     void (*finish)(PanelData<T>&);
+    void (*round)(const PanelData<T>&, CoarsePanels& to);  // null in double precision
     MachineSums<T, StridedArray<float>> dense_float;
     MachineSums<T, StridedArray<double>> dense_double;
     MachineSums<T, CsrArray<float, std::int32_t>> csr32_float;

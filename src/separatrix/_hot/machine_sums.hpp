@@ -14,6 +14,7 @@
 
 #include "fold.hpp"
 #include "kernel_panels.hpp"
+#include "machine_coarse.hpp"
 #include "machine_rows.hpp"
 #include "machine_state.hpp"
 #include "pair_votes.hpp"
@@ -239,21 +240,32 @@ inline void tile_chunk(const Tile<T>& tile, const MachineData<T>& m, std::int64_
     }
 }
 
+inline void tile_chunk(const CoarseTile& tile, const MachineData<float>& m, std::int64_t begin, std::int64_t end,
+                       const Whole<float, Formula::rbf> kernel, float* values, std::int64_t stride) {
+    const CoarsePanels& coarse = *m.coarse;
+    const std::int64_t width = PANEL<float>, size = (m.panels.d + 1) / 2 * width;
+    for (std::int64_t p = begin; p < end; ++p)
+        with_kernel(m.near + p, 1, tile.most(), kernel, [&](const auto k) {
+            coarse_values(tile, coarse.data + p * size, coarse.unit + p * width, m.panels.half + p * width, k,
+                          values + (p - begin) * width, stride);
+        });
+}
+
 inline std::int64_t between(std::int64_t n, std::int64_t least, std::int64_t most) {
     return n < least ? least : n < most ? n : most;
 }
 
 // The sums of the tiles' rows; not inlined, so that one copy serves all kinds of rows.
-template <class T>
-__attribute__((noinline)) void sum_tiles(const MachineData<T>& m, const Tiles<T>& tiles, T* values, double* to) {
+template <class Set, class T>
+__attribute__((noinline)) void sum_tiles(const MachineData<T>& m, const Set& tiles, T* values, double* to) {
     const std::int64_t width = m.groups * m.columns, row = TILE_ROWS * width;
-    const std::int64_t size = m.panels.d * PANEL<T> * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t size = Set::panel_bytes(m.panels.d);
     const std::int64_t chunk = m.few ? between(ALONE_BYTES / size, ALONE_PANELS, CHUNK_PANELS)
                                      : between(PANEL_BYTES / size, 1, CHUNK_PANELS);
     const std::int64_t stride = chunk * PANEL<T>;
     for (std::int64_t t = 0; t < tiles.count; ++t)
         for (std::int64_t i = 0; i < tiles.tile.data[t].rows * width; ++i) to[t * row + i] = 0;
-    with_formula(m.panels, [&]<Formula F>() {
+    const auto sum = [&]<Formula F>() {
         const Whole<T, F> kernel(m.panels);
         for (std::int64_t g = 0; g < m.groups; ++g)
             for (std::int64_t p = m.starts[g]; p < m.starts[g + 1]; p += chunk) {
@@ -261,7 +273,7 @@ __attribute__((noinline)) void sum_tiles(const MachineData<T>& m, const Tiles<T>
                 const T* coef = m.coef + p * m.columns * PANEL<T>;
                 double* at = to + g * m.columns;
                 for (std::int64_t t = 0; t < tiles.count; ++t, at += row) {
-                    const Tile<T>& tile = tiles.tile.data[t];
+                    const auto& tile = tiles.tile.data[t];
                     tile_chunk(tile, m, p, last, kernel, values, stride);
                     if (tile.rows == TILE_ROWS)
                         all_columns<T, TILE_ROWS>(values, stride, coef, last - p, m.columns, at, width);
@@ -271,16 +283,18 @@ __attribute__((noinline)) void sum_tiles(const MachineData<T>& m, const Tiles<T>
                                               width);
                 }
             }
-    });
+    };
+    if constexpr (Set::ONLY_RBF) sum.template operator()<Formula::rbf>();
+    else with_formula(m.panels, sum);
 }
 
 // Takes rows from turns until none are left; the sums are written to `to`, or only decide pairs of classes.
-template <class T, class Rows>
-void machine_sums(const MachineData<T>& m, const Rows& rows, const Turns& turns, double* to, const Pairs* pairs) {
+template <class Set, class T, class Rows>
+inline void take_turns(const MachineData<T>& m, const Rows& rows, const Turns& turns, double* to, const PairDecisions* pairs) {
     const std::int64_t width = m.groups * m.columns, size = m.panels.d * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t most = between(turns.step, TILE_ROWS, between(ROWS_BYTES / size, 4 * TILE_ROWS, turns.end));
     const std::int64_t step = (most + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
-    Tiles<T> tiles(step / TILE_ROWS, m.panels);
+    Set tiles(step / TILE_ROWS, m.panels);
     Scratch<T> values(TILE_ROWS * CHUNK_PANELS * PANEL<T>);
     Scratch<double> sums(pairs ? step * width : 0);
     for (;;) {
@@ -292,8 +306,15 @@ void machine_sums(const MachineData<T>& m, const Rows& rows, const Turns& turns,
         for (std::int64_t r = first; r < end; r += TILE_ROWS)
             read_tile(m, rows, r, between(TILE_ROWS, 0, end - r), tiles);
         sum_tiles(m, tiles, values.data, at);
-        if (pairs) pair_winners(at, first, end, m.groups, *pairs);
+        if (pairs) pair_winners(at, first, end, m.groups, *pairs, tiles.shares());
     }
+}
+
+template <class T, class Rows>
+void machine_sums(const MachineData<T>& m, const Rows& rows, const Turns& turns, double* to, const PairDecisions* pairs) {
+    if constexpr (sizeof(T) == sizeof(float))
+        if (m.coarse) return take_turns<CoarseTiles>(m, rows, turns, to, pairs);
+    take_turns<Tiles<T>>(m, rows, turns, to, pairs);
 }
 
 }  // namespace

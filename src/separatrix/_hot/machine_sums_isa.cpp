@@ -7,9 +7,15 @@ namespace SEPARATRIX_ISA {
 namespace {
 
 template <class T>
+constexpr auto round_of = static_cast<void (*)(const PanelData<T>&, CoarsePanels&)>(nullptr);
+template <>
+constexpr auto round_of<float> = round_panels;
+
+template <class T>
 constexpr MachineKernels<T> kernels_of = {
     PANEL<T>,
     finish_panels<T>,
+    round_of<T>,
     machine_sums<T, StridedArray<float>>,
     machine_sums<T, StridedArray<double>>,
     machine_sums<T, CsrArray<float, std::int32_t>>,

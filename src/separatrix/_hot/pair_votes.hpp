@@ -1,6 +1,7 @@
 // One-vs-one decisions: scores of all pairs of classes, and what they make of each class.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "machine_state.hpp"
@@ -21,9 +22,11 @@ void pair_scores(const double* sums, std::int64_t rows, std::int64_t K, const do
     }
 }
 
-// The class that wins all its pairs by more than an error, or −1. It would win a knockout, too: only the winner of
+// The class that wins all its pairs by more than an error, or −1. `shares`, where given, tell for each row by which share
+// the sums may be wrong, too. It would win a knockout, too: only the winner of
 // one has to be looked at.
-void pair_winners(const double* sums, std::int64_t begin, std::int64_t end, std::int64_t K, const Pairs& pairs) {
+void pair_winners(const double* sums, std::int64_t begin, std::int64_t end, std::int64_t K,
+                  const PairDecisions& pairs, const double* shares) {
     for (std::int64_t r = begin; r < end; ++r, sums += K * (K - 1)) {
         const auto score = [&](std::int64_t i, std::int64_t j) {  // i < j
             return sums[i * (K - 1) + j - 1] + sums[j * (K - 1) + i] + pairs.intercept[i * (2 * K - i - 3) / 2 + j - 1];
@@ -31,9 +34,13 @@ void pair_winners(const double* sums, std::int64_t begin, std::int64_t end, std:
         std::int64_t best = 0;
         for (std::int64_t j = 1; j < K; ++j)
             if (score(best, j) < 0) best = j;
+        const double share = shares ? shares[r - begin] : 0.0;
+        const auto doubt = [&](std::int64_t i, std::int64_t j) {  // i < j
+            return pairs.error[r] + share * (std::fabs(sums[i * (K - 1) + j - 1]) + std::fabs(sums[j * (K - 1) + i]));
+        };
         bool clear = true;
-        for (std::int64_t j = 0; j < best; ++j) clear &= -score(j, best) > pairs.error[r];
-        for (std::int64_t j = best + 1; j < K; ++j) clear &= score(best, j) > pairs.error[r];
+        for (std::int64_t j = 0; j < best; ++j) clear &= -score(j, best) > doubt(j, best);
+        for (std::int64_t j = best + 1; j < K; ++j) clear &= score(best, j) > doubt(best, j);
         pairs.winner[r] = clear ? best : -1;
     }
 }

@@ -32,6 +32,7 @@ from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.hard_margin import HardMargins
 from separatrix.solvers.joint_machine import JointMachine, joint_fold_scores
 from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.kernel_scores import SupportSums
 from separatrix.solvers.machines import Machines
 from separatrix.solvers.out_of_fold import Folds, deal
 from separatrix.solvers.platt import agree, couple, fit_sigmoids, normalised, sigmoids
@@ -39,6 +40,8 @@ from separatrix.solvers.votes import pair_scores
 
 #: Folds of the out-of-fold scores, and the KKT violation to which they are solved.
 _FOLDS, _FOLD_TOL = 5, 1e-2
+#: One sample in so many that integers leave open goes to double precision at once.
+_FEW_OPEN = 16
 
 
 class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
@@ -323,9 +326,25 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
     def _decide(self, X: Any) -> Array:
         """Return the number of each sample's class.
 
-        Single precision decides where its error cannot matter; other samples' scores are computed again.
+        Samples rounded to 16-bit integers decide where that cannot matter.
         """
         sums = self._support_sums()
+        pairs = self._by_pairs or len(self.classes_) == 2
+        chosen = sums.clear_winners(X, self.intercept_) if pairs else None
+        if chosen is None:
+            return self._decide_singly(sums, X)
+        open_ = np.flatnonzero(chosen < 0)
+        if open_.size * _FEW_OPEN > chosen.size:
+            chosen[open_] = self._decide_singly(sums, X[open_])
+        elif open_.size:
+            chosen[open_] = self._chosen(self._score_columns(X[open_]))
+        return chosen
+
+    def _decide_singly(self, sums: SupportSums, X: Any) -> Array:
+        """Return the number of each sample's class.
+
+        Single precision decides where its error cannot matter; other samples' scores are computed again.
+        """
         error = sums.quick_error(X)
         single: Precision | None = None if error is None else "float32"
         chosen = sums.winners(X, self.intercept_, error, single) if self._by_pairs else None

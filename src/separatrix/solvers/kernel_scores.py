@@ -13,7 +13,8 @@ from separatrix.data.memory import CsrView, DenseView, view_of, working_dtype
 from separatrix.data.threads import together
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import Kernel
-from separatrix.solvers.kernel_matrix import Native, Precision, native_of, packing_of
+from separatrix.solvers._lattice import on_lattice
+from separatrix.solvers.kernel_matrix import Native, Packing, Precision, native_of, packing_of
 
 #: Kernel entries held at a time where the compiled loops do not know the kernel.
 _PIECE = 1 << 21
@@ -36,6 +37,12 @@ _TURN, _TURN_ROWS = 1 << 23, 256
 _TURNS, _FAR_TURNS, _FAR_BYTES = 16, 4, 1 << 20
 #: Share of values that are not zero up to which zeros are left out.
 _ZEROS = 0.9
+#: Features from which on 16-bit integers are quicker than float32, and samples that pay for rounding the
+#: support vectors.
+_COARSE_FEATURES, _COARSE_ROWS = 64, 1000
+#: Samples that show whether rounding matters: a share of all, and at least so many; the share of them without
+#: a clear winner from which on integers do not pay; support vectors in which a lattice is looked for.
+_TRIAL, _TRIAL_ROWS, _MOST_OPEN, _LATTICE_ROWS = 16, 64, 0.2, 64
 #: Features up to which places of numbers in a panel fit 32 bits.
 _MOST_FEATURES = 1 << 25
 
@@ -79,6 +86,8 @@ class SupportSums:
         self._expected: float | None = None
         self._norm: float | None = None
         self._narrow: _Narrow | None = None
+        self._coarse: Any = None
+        self._asked, self._coarse_pays = 0, True
         native = native_of(kernel) if coef.shape[0] and _is_matrix(support) else None
         if native is not None:
             support = _canonical(support)
@@ -157,16 +166,90 @@ class SupportSums:
         if self._native is None or self._narrow is not None or not _is_matrix(X):
             return None
         self._check_features(X)
-        groups = self.sizes.size
-        if intercept.shape[0] != groups * (groups - 1) // 2:
-            raise ValueError(f"{intercept.shape[0]} intercepts for {groups} classes: the model was altered.")
-        machine, samples = self._machine(precision or self.precision(X)), view_of(_canonical(X))
+        samples = view_of(_canonical(X))
         if not samples.rows_in_place:
             return None
-        m = samples.shape[0]
+        error = np.zeros(samples.shape[0]) if error is None else error
+        return self._winners(self._machine(precision or self.precision(X)), samples, intercept, error)
+
+    def clear_winners(self, X: Any, intercept: Array) -> Array | None:
+        """Return what :meth:`winners` does, −1 also where rounding to 16-bit integers might matter.
+
+        One group with one column are two classes, the second of which has the positive scores. None where
+        integers do not pay: for kernels other than RBF, few features, many zeros, few samples, or where a
+        part of the samples shows that too few are clear.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Samples.
+        intercept : ndarray of shape (pairs,)
+            What each pair's score begins with.
+        """
+        m = X.shape[0] if hasattr(X, "shape") else 0
+        self._asked += m
+        if not self._coarse_pays or self._asked < _COARSE_ROWS or m < _TRIAL_ROWS or not _is_matrix(X):
+            return None
+        error = _SAFE * self.error()
+        if self._coarse is None:
+            sides = self._sides() if error < _MOST_DOUBT else None
+            if sides is None:
+                self._coarse_pays = False
+                return None
+            self._coarse = self._round(sides)
+        samples = view_of(_canonical(X))
+        if not samples.rows_in_place:
+            return None
+        self._check_features(X)
+        first = max(_TRIAL_ROWS, m // _TRIAL)
+        errors = np.full(m, error)
+        trial = self._winners(self._coarse, view_of(samples.array[:first]), intercept, errors)
+        if np.count_nonzero(trial < 0) > _MOST_OPEN * first:
+            self._coarse_pays, self._coarse = False, None
+            return None
+        rest = self._winners(self._coarse, view_of(samples.array[first:]), intercept, errors)
+        winner = np.concatenate([trial, rest])
+        if self.sizes.size == 1:
+            np.subtract(1, winner, out=winner, where=winner >= 0)
+        return winner
+
+    def _sides(self) -> Array | None:
+        """Return how many support vectors each class has, if integers pay and their bound holds; else None.
+
+        A pair's sums over the support vectors of either class must be sums of one sign.
+        """
+        if self._native is None or self._native.formula != 2 or self._narrow is not None:
+            return None
+        if self._packing.sparse or self._vectors.shape[1] < _COARSE_FEATURES:
+            return None
+        sizes = self.sizes
+        if sizes.size == 1:
+            below = np.count_nonzero(self.coef < 0)
+            sizes = np.array([below, self.coef.size - below])
+        if sizes.min() == 0 or self.coef.shape[1] != sizes.size - 1:
+            return None
+        starts = np.cumsum(sizes) - sizes
+        least, most = (fold.reduceat(self.coef, starts) for fold in (np.minimum, np.maximum))
+        return sizes if ((least >= 0) | (most <= 0)).all() else None
+
+    def _round(self, sizes: Array) -> Any:
+        """Return the support vectors of classes of these sizes as integers."""
+        assert self._native is not None
+        vectors, packing, quantum = self._vectors, self._packing, 0.0
+        if packing.shift is not None and not vectors.sparse:
+            some = np.asarray(vectors.array[:: max(1, vectors.shape[0] // _LATTICE_ROWS)], dtype=np.float64)
+            shift, quantum = on_lattice(some, packing.shift)
+            packing = Packing(shift, packing.share)
+        machine = self._pack(self._native, packing, "float32", sizes)
+        machine.round(quantum)
+        return machine
+
+    def _winners(self, machine: Any, samples: DenseView | CsrView, intercept: Array, error: Array) -> Array:
+        groups = self.coef.shape[1] + 1
+        if intercept.shape[0] != groups * (groups - 1) // 2:
+            raise ValueError(f"{intercept.shape[0]} intercepts for {groups} classes: the model was altered.")
         intercept = np.ascontiguousarray(intercept, dtype=np.float64)
-        error = np.zeros(m) if error is None else error
-        winner = np.empty(m, dtype=np.int64)
+        winner = np.empty(samples.shape[0], dtype=np.int64)
         run = machine.winners_csr if samples.sparse else machine.winners_dense
         self._in_turns(samples, lambda *turns: run(*turns, intercept, error, winner))
         return winner
@@ -234,10 +317,10 @@ class SupportSums:
         machine = self._packs.get(precision)
         if machine is None:
             assert self._native is not None
-            machine = self._packs[precision] = self._pack(self._native, precision)
+            machine = self._packs[precision] = self._pack(self._native, self._packing, precision, self.sizes)
         return machine
 
-    def _pack(self, native: Native, precision: Precision) -> Any:
+    def _pack(self, native: Native, packing: Packing, precision: Precision, sizes: Array) -> Any:
         make = _hot.KernelMachineFloat32 if precision == "float32" else _hot.KernelMachineFloat64
         vectors = self._vectors
         machine = make(
@@ -245,11 +328,11 @@ class SupportSums:
             degree=native.degree,
             coef0=native.coef0,
             scale=native.scale,
-            zeros=bool(self._packing.share < _ZEROS),
-            few=self._packing.sparse,
+            zeros=bool(packing.share < _ZEROS),
+            few=packing.sparse,
             d=vectors.shape[1],
-            shift=self._packing.shift,
-            sizes=self.sizes,
+            shift=packing.shift,
+            sizes=sizes,
             columns=self.coef.shape[1],
         )
         for rows in vectors.parts():
