@@ -12,7 +12,7 @@ from separatrix import (
     RidgeClassifier,
     _hot,
 )
-from separatrix.data.memory import DenseView, view_of
+from separatrix.data.memory import ChosenRows, DenseView, view_of
 from separatrix.data.products import add_products, symmetric
 from separatrix.data.threads import at_most
 from separatrix.solvers.moments import class_moments
@@ -295,6 +295,43 @@ def test_sweep_of_least_squares(instruction_set, dtype, n, d, columns, weighted)
     else:
         wrong = np.argmax(scores, axis=1) != classes
     assert_array_equal(sums[2], [share @ wrong] + [0.0] * (columns - 1))
+
+
+@pytest.mark.parametrize("columns", range(1, 9))
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (37, 3), (300, 13), (700, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_scores(instruction_set, dtype, n, d, columns):
+    rng = np.random.default_rng(n + d)
+    X = laid_out(rng.normal(size=(n, d)).astype(dtype), "wider")
+    W, b = rng.normal(size=(columns, d)), rng.normal(size=columns)
+    found = np.full((n, columns), np.nan, dtype)
+    _hot.dense_scores(X, W, b, found)
+    tol = 1e-5 if dtype == np.float32 else 1e-13
+    assert_allclose(found, X.astype(np.float64) @ W.T + b, rtol=tol, atol=20 * tol)
+
+
+@pytest.mark.parametrize("weights_dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 2, 7, 8, 11, 15, 40])
+def test_scores_of_views(columns, dtype, weights_dtype):
+    """Few columns and many, in any layout, in the wider precision and the same for any number of threads."""
+    rng = np.random.default_rng(columns)
+    dense = (rng.normal(size=(9000, 130)) * (rng.random((9000, 130)) < 0.3)).astype(dtype)
+    W, b = (rng.normal(size=size).astype(weights_dtype) for size in ((columns, 130), columns))
+    exact = dense.astype(np.float64) @ W.T.astype(np.float64) + b
+    tol = 1e-13 if np.float64 in (dtype, weights_dtype) else 1e-5
+    narrow, long = sparse.csr_array(dense), sparse.csr_array(dense)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    for samples in (dense, np.asfortranarray(dense), laid_out(dense, "wider"), narrow, long):
+        found = []
+        for n_jobs in (1, 2):
+            with at_most(n_jobs):
+                found.append(view_of(samples).scores(W, b))
+        assert found[0].dtype == np.result_type(dtype, weights_dtype)
+        assert_array_equal(found[0], found[1])
+        assert_allclose(found[0], exact, rtol=tol, atol=50 * tol)
+    chosen = np.flatnonzero(rng.random(9000) < 0.5)
+    assert_allclose(ChosenRows(view_of(narrow), chosen).scores(W, b), exact[chosen], rtol=tol, atol=50 * tol)
 
 
 def test_least_squares_of_float32_samples_in_single_precision_is_corrected():

@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from separatrix.data.memory import view_of
+from separatrix.data.view import padding
 from separatrix.losses import get_loss
 from separatrix.models._start import seed_of
 from separatrix.models.neighbors import KNeighborsClassifier
@@ -30,7 +31,7 @@ def test_products_are_those_of_dense_rows(K, layout, monkeypatch):
     X, _, rng = _samples(300, 7, K)
     X = (4 * X).astype(layout)
     view, columns = view_of(sparse.csr_matrix(X)), 1 if K == 2 else K
-    W, R = rng.normal(size=(columns, 7)), np.zeros((300, _products.padding(columns)))
+    W, R = rng.normal(size=(columns, 7)), np.zeros((300, padding(columns)))
     R[:, :columns] = rng.normal(size=(300, columns))
     by_feature = _products.by_feature(view, W)
     scores = np.concatenate([_products.sparse_scores(view, rows, by_feature) for rows in view.parts()])

@@ -179,6 +179,10 @@ def sweep_squares(
     losses: NDArray[Any],
     errors: NDArray[Any] | None,
 ) -> None: ...
+# scores = X coefᵀ + intercept in the precision of X, whose features lie one after the other; coef is float64.
+def dense_scores(
+    X: NDArray[Any], coef: NDArray[Any], intercept: NDArray[Any], scores: NDArray[Any]
+) -> None: ...
 def sweep_csr(
     data: NDArray[Any],
     indices: NDArray[Any],

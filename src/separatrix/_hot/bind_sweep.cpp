@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 #include "gram_rows.hpp"
 #include "kernels.hpp"
+#include "scores_state.hpp"
 
 namespace separatrix {
 
@@ -65,6 +66,22 @@ void bind_dense(nb::module_& m) {
         },
         "X"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a, "slack"_a,
         "losses"_a, "errors"_a.none());
+    m.def(
+        "dense_scores",
+        [](const Matrix<const Data>& X, const Array<const double>& coef, const Array<const double>& intercept,
+           const Array<Data>& scores) {
+            ScoresState<Data> state{};
+            state.columns = static_cast<std::int64_t>(intercept.shape(0));
+            state.coef = coef.data();
+            state.intercept = intercept.data();
+            state.scores = scores.data();
+            const ScoresSet& set = SEPARATRIX_CHOSEN(dense_scores);
+            nb::gil_scoped_release release;
+            const auto rows = static_cast<std::int64_t>(X.shape(0)), features = static_cast<std::int64_t>(X.shape(1));
+            if constexpr (std::is_same_v<Data, float>) set.single_precision(X.data(), rows, X.stride(0), features, state);
+            else set.double_precision(X.data(), rows, X.stride(0), features, state);
+        },
+        "X"_a, "coef"_a, "intercept"_a, "scores"_a);
     m.def(
         "column_sums",
         [](const Matrix<const Data>& X,

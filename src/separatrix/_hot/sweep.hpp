@@ -131,13 +131,14 @@ inline void outer(const Chunk<T>& x, std::int64_t rows, const T* residuals, std:
     if (x.tail) outer_tile<T, COLUMNS, 1>(x.tail, x.tail_stride, rows, residuals, stride, gradient + j, g_stride);
 }
 
-// Calls part(columns as a constant, first column) for groups of 3, 2 and 1 columns: what fits the registers.
+// Calls part(columns as a constant, first column) for groups of 3, 2 and 1 columns: what fits the registers; 2 + 2
+// instead of 3 + 1, whose tiles have fewer sums than the processor has in flight.
 template <class Part>
 inline void by_columns(std::int64_t columns, Part part) {
     std::int64_t k = 0;
-    for (; k + 3 <= columns; k += 3) part.template operator()<3>(k);
-    if (columns - k == 2) part.template operator()<2>(k);
-    if (columns - k == 1) part.template operator()<1>(k);
+    for (; columns - k == 3 || columns - k > 4; k += 3) part.template operator()<3>(k);
+    for (; columns - k >= 2; k += 2) part.template operator()<2>(k);
+    if (columns > k) part.template operator()<1>(k);
 }
 template <class Part>
 inline void by_more_columns(std::int64_t columns, Part part) {
@@ -158,7 +159,7 @@ void keep_residuals(const SweepState& state, std::int64_t first, std::int64_t ro
         const T* r = residuals + k * state.stride;
         auto sum = Register<T>::all(0);  // beyond the last row residuals are 0
         for (std::int64_t i = 0; i < rows; i += Register<T>::COUNT) sum += Register<T>::load(r + i);
-        state.gradient_intercept[k] += sum_of<T>(sum);
+        if (state.gradient_intercept) state.gradient_intercept[k] += sum_of<T>(sum);
         if (state.residuals)
             for (std::int64_t i = 0; i < rows; ++i) state.residuals[(first + i) * state.columns + k] = r[i];
     }

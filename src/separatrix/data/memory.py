@@ -160,6 +160,13 @@ class CsrView(DataView):
         block = self._rows(rows.start, rows.stop)
         return block if block.dtype == self.dtype else block.astype(self.dtype)
 
+    def compiled_rows(self, rows: slice) -> tuple[Any, ...]:
+        """Return neighbouring rows as compiled loops take them, where they lie if they can."""
+        if not self.rows_in_place:
+            return super().compiled_rows(rows)
+        X = self.array
+        return X.data, X.indices, X.indptr[rows.start : rows.stop + 1], self.shape[1]
+
     def _rows(self, begin: int, end: int) -> Any:
         """Return neighbouring rows without copying their values."""
         if begin == 0 and end == self.shape[0]:

@@ -28,8 +28,13 @@ BLOCK_BYTES = 4 << 20
 _GROUPS, _TOTAL_BYTES = 16, 64 << 20
 #: Rows from which adding their products to a matrix costs little beside them, and most bytes of such blocks.
 _PRODUCT_ROWS, _PRODUCT_BYTES = 928, 32 << 20
-#: Multiply-adds up to which blocks and threads cost more than they gain.
-_SERIAL = 1 << 22
+#: Multiply-adds up to which blocks and threads cost more than they gain; the same for sparse rows.
+_SERIAL, _SERIAL_SPARSE = 1 << 22, 1 << 18
+#: How many times as many columns registers may hold as there are: beyond, they wait for memory.
+_WASTE = 1.25
+#: Most columns of weights for which BLAS spends more on packing rows than on products, and bytes of a row
+#: that each of them needs: products are summed in registers, which are folded at the end of a row.
+_THIN, _ROW_BYTES = 12, 64
 
 
 def _dense(product: Any) -> Array:
@@ -42,6 +47,11 @@ def csr_parts(block: Any) -> tuple[Array, Array, Array]:
     if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
         indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     return np.ascontiguousarray(block.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+
+
+def padding(columns: int) -> int:
+    """Return how many columns so many are padded to: whole registers."""
+    return 1 if columns == 1 else -(-columns // 8) * 8
 
 
 class _Sums:
@@ -147,29 +157,68 @@ class DataView(ABC):
 
         return self.fold(lambda: None, add, size)
 
+    def compiled_rows(self, rows: slice) -> tuple[Any, ...]:
+        """Return neighbouring sparse rows as compiled loops take them: values, places, pointers, features."""
+        return *csr_parts(self.read(rows)), self.shape[1]
+
     def scores(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """Return ``X Wᵀ + b``, of shape (rows, rows of W)."""
-        out = np.empty((self.shape[0], coef.shape[0]), dtype=np.result_type(self.dtype, coef.dtype))
-        work = self.shape[0] * self.row_elements * coef.shape[0]
-        parts = self.parts() if work > _SERIAL else [slice(0, self.shape[0])]
-        # A sparse product would copy the weights into this order for each block.
-        by_feature = np.ascontiguousarray(coef.T) if self.sparse else coef.T
+        n, K = self.shape[0], coef.shape[0]
+        out = np.empty((n, K), dtype=np.result_type(self.dtype, coef.dtype))
+        work = n * self.row_elements * K
+        parts = self.parts() if work > (_SERIAL_SPARSE if self.sparse else _SERIAL) else [slice(0, n)]
+        write = self._sparse_scores(coef, out) if self.sparse else self._dense_scores(coef, out)
 
-        def write(number: int) -> None:
-            rows = parts[number]
-            block = self.read(rows)
-            if self.sparse and out.shape[1] == 1:
-                out[rows, 0] = block @ by_feature[:, 0]
-            elif self.sparse or out.dtype != block.dtype:
-                out[rows] = block @ by_feature
-            else:
-                np.matmul(block, by_feature, out=out[rows])
-            out[rows] += intercept
+        def task(number: int) -> None:
+            write(parts[number])
+            out[parts[number]] += intercept
 
-        with single_threaded(work):
-            for _ in in_threads(write, len(parts)):
+        with single_threaded(0.0 if self.sparse else work):
+            for _ in in_threads(task, len(parts)):
                 pass
         return out
+
+    def _dense_scores(self, coef: Array, out: Array) -> Callable[[slice], None]:
+        """Return what writes the scores of some dense rows."""
+        (K, d), same = coef.shape, out.dtype == self.dtype
+        thin = same and 1 < K <= min(_THIN, d * self.dtype.itemsize // _ROW_BYTES)
+        weights, none = np.ascontiguousarray(coef, dtype=np.float64), np.zeros(K)
+
+        def write(rows: slice) -> None:
+            block = self.read(rows)
+            if thin and block.strides[1] == block.itemsize:
+                _hot.dense_scores(block, weights, none, out[rows])
+            elif same:
+                np.matmul(block, coef.T, out=out[rows])
+            else:
+                out[rows] = block @ coef.T
+
+        return write
+
+    def _sparse_scores(self, coef: Array, out: Array) -> Callable[[slice], None]:
+        """Return what writes the scores of some sparse rows.
+
+        Weights stand as (features, columns): one look-up of a feature serves all columns, in whole registers.
+        """
+        K, d = coef.shape
+        padded = padding(K)
+        if padded > _WASTE * K:
+            weights = np.ascontiguousarray(coef.T)  # SciPy would copy them into this order for each block
+
+            def by_scipy(rows: slice) -> None:
+                out[rows] = self.read(rows) @ weights
+
+            return by_scipy
+        weights = np.empty((d, padded), dtype=out.dtype)
+        weights[:, :K], weights[:, K:] = coef.T, 0.0
+
+        def write(rows: slice) -> None:
+            found = out[rows] if padded == K else np.empty((rows.stop - rows.start, padded), dtype=out.dtype)
+            _hot.padded_scores(*self.compiled_rows(rows), weights, found)
+            if padded > K:
+                out[rows] = found[:, :K]
+
+        return write
 
     def transposed(self, R: Array) -> Array:
         """Return ``Xᵀ R`` for a matrix ``R`` with one row per row of ``X``."""

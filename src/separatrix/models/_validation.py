@@ -295,7 +295,8 @@ def score_samples(estimator: Any, X: Any, scores: Callable[[DataView], Array]) -
 
     NaN and infinity show in the scores, which are fewer than the values: only then they are looked for.
     """
-    X, _ = check_samples(estimator, X, reset=False, finite=False)
+    if not _plain(estimator, X, reset=False):  # (the view looks at the structure of sparse ones)
+        X, _ = check_samples(estimator, X, reset=False, finite=False)
     with np.errstate(over="ignore", invalid="ignore"):
         found = scores(view_of(X))
         sound = np.isfinite(np.sum(found))

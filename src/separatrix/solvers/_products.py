@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.memory import CsrView
 from separatrix.data.threads import in_threads
-from separatrix.data.view import Array, DataView
-from separatrix.solvers._coordinate_rows import row_arguments
+from separatrix.data.view import Array, DataView, padding
 
 #: Up to this width threads share the rows of a transposed product, beyond it the columns.
 _NARROW = 16
 _TASK_COLUMNS = 32
 #: With fewer stored values per feature, padding the weights costs more than it saves.
 _FEW = 4
-
-
-def padding(columns: int) -> int:
-    """Return how many columns so many are padded to."""
-    return 1 if columns == 1 else -(-columns // 8) * 8
 
 
 def by_feature(view: DataView, coef: Array) -> Array:
@@ -38,20 +31,12 @@ def by_feature(view: DataView, coef: Array) -> Array:
     return W
 
 
-def _arguments(view: DataView, rows: slice) -> tuple[Any, ...]:
-    """Return some rows as the compiled loops take them."""
-    if isinstance(view, CsrView) and view.rows_in_place:
-        X = view.array
-        return X.data, X.indices, X.indptr[rows.start : rows.stop + 1], X.shape[1]
-    return row_arguments(view.read(rows))
-
-
 def sparse_scores(view: DataView, rows: slice, W: Array) -> Array:
     """Return ``X W`` of some rows, padded as the weights are."""
     if padding(W.shape[1]) != W.shape[1]:
         return np.asarray(view.read(rows) @ W)
     out = np.empty((rows.stop - rows.start, W.shape[1]))
-    _hot.padded_scores(*_arguments(view, rows), W, out)
+    _hot.padded_scores(*view.compiled_rows(rows), W, out)
     return out
 
 
@@ -68,7 +53,7 @@ def sparse_transposed(view: DataView, R: Array, out: Array | None = None) -> Arr
         def half(number: int) -> Array:
             total = np.zeros((d, padded))
             for rows in halves[number]:
-                _hot.add_padded_transposed(*_arguments(view, rows), R[rows], 0, padded, total)
+                _hot.add_padded_transposed(*view.compiled_rows(rows), R[rows], 0, padded, total)
             return total
 
         if not halves[0]:
@@ -80,7 +65,7 @@ def sparse_transposed(view: DataView, R: Array, out: Array | None = None) -> Arr
     total[:] = 0.0
     starts = range(0, padded, _TASK_COLUMNS)
     for rows in view.parts():
-        arguments = (*_arguments(view, rows), R[rows])
+        arguments = (*view.compiled_rows(rows), R[rows])
 
         def some(number: int, arguments: tuple[Any, ...] = arguments) -> None:
             begin = starts[number]
@@ -109,7 +94,7 @@ def sparse_normal(view: DataView, P: Array, along: Array, weights: Array | None)
             Q -= moved
             if weights is not None:
                 Q *= weights[rows][:, None]
-            _hot.add_padded_transposed(*_arguments(view, rows), Q, 0, width, total[:d])
+            _hot.add_padded_transposed(*view.compiled_rows(rows), Q, 0, width, total[:d])
             total[d] += Q.sum(axis=0)
         return total
 

@@ -35,11 +35,11 @@ import numpy as np
 from separatrix import _hot
 from separatrix.certificate import Certificate
 from separatrix.data.threads import single_threaded
-from separatrix.data.view import BLOCK_BYTES, Array, DataView
+from separatrix.data.view import BLOCK_BYTES, Array, DataView, padding
 from separatrix.problem import Result
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Control, Outcome, Step
-from separatrix.solvers._products import padding, sparse_transposed
+from separatrix.solvers._products import sparse_transposed
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
 SPARSE_COLUMNS = 16

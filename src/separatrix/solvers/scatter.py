@@ -18,9 +18,8 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.data.products import Precision
-from separatrix.data.view import Array
+from separatrix.data.view import Array, padding
 from separatrix.solvers._coordinate_rows import row_arguments
-from separatrix.solvers._products import padding
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import Regression
 

@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from separatrix.data.threads import in_threads
-from separatrix.data.view import Array
+from separatrix.data.view import Array, padding
 from separatrix.solvers._directions import JointDirections
 from separatrix.solvers._loop import Control, Step
-from separatrix.solvers._products import padding, sparse_scores, sparse_transposed
+from separatrix.solvers._products import sparse_scores, sparse_transposed
 from separatrix.solvers.regression import Judged, LeastSquaresSolver, Regression, few_rows, judge
 from separatrix.solvers.sample_factor import SampleFactor
 
