@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from separatrix.data.threads import at_most, single_threaded
+from separatrix.data.threads import at_most, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._start import goal_of
@@ -129,7 +129,7 @@ class LinearSVM(IterativeEstimator):
         for make, start in parts:
             problem = make()
             goal = goal_of(self.tol, problem)
-            work = X.shape[0] * X.shape[1] * problem.columns
+            work = work_of_fit(X.shape, problem.columns)
             # Numbers that overflow, as an extreme C makes them, end in the certificate, or are refused.
             quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
             with at_most(self.n_jobs), single_threaded(work), quiet:
