@@ -159,7 +159,9 @@ class LinearSVM(IterativeEstimator):
         if found.relative_gap <= self.tol:
             return replace(found, status="converged", message=reached)
         remedy = remedy.partition(": ")[2]
-        if found.status == "max_iter" and result.iterations < self.max_iter:
+        if self.solver == "dual" and found.status == "max_iter":
+            remedy = "choose solver='auto', which lets Newton's method finish what is slow, or lower C"
+        elif found.status == "max_iter" and result.iterations < self.max_iter:
             remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
             if single:
                 remedy = "single precision ends here: give the samples as float64 for a smaller gap"
