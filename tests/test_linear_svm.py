@@ -336,6 +336,15 @@ def test_same_bits_for_any_number_of_threads(solver, loss):
     assert_array_equal(fits[0].intercept_, fits[1].intercept_)
 
 
+def test_coordinate_descent_that_crawls_names_the_solver_that_does_not():
+    settings = {"loss": "hinge", "C": 1e4, "penalize_intercept": False}
+    with pytest.warns(ConvergenceWarning, match="solver='auto'"):
+        crawling = LinearSVC(solver="dual", max_iter=50, **settings).fit(IRIS, SPECIES)
+    found = LinearSVC(solver="auto", max_iter=200, **settings).fit(IRIS, SPECIES).certificate_
+    assert found.status == "converged"
+    assert found.primal < crawling.certificate_.primal
+
+
 def test_samples_of_rows_show_the_way_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30000, 4))

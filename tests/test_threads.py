@@ -2,11 +2,12 @@
 
 import os
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
-from separatrix import SVC
+from separatrix import SVC, LinearSVC, LogisticRegression
 from separatrix.data import threads
 
 
@@ -65,3 +66,27 @@ def test_workers_of_joblib_share_the_processors():
     X, y = load_iris(return_X_y=True)
     processors = threads.thread_count(None)
     assert cross_val_score(_Watched(), X, y, cv=2, n_jobs=processors, error_score="raise").min() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (LogisticRegression(C=4.0, fit_intercept=False), (234, 264)),
+        (LogisticRegression(C=5.0, l1_ratio=0.4, fit_intercept=False), (129, 282)),
+        (LogisticRegression(C=5.0, l1_ratio=0.4), (200, 300)),
+        (LinearSVC(C=5.0, penalty="l1"), (129, 282)),
+        (LinearSVC(C=5.0), (234, 264)),
+        (LinearSVC(C=5.0, loss="hinge"), (234, 264)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_of_the_linear_algebra_library_do_not_change_small_fits(model, shape, dtype):
+    """Few numbers, whose products with each other are still many enough to be shared out."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=shape).astype(dtype)
+    y = rng.integers(0, 2, shape[0])
+    fits = []
+    for count in (1, 2):
+        with threads._controller().limit(limits=count, user_api="blas"):
+            fits.append(model.fit(X, y).coef_)
+    np.testing.assert_array_equal(*fits)

@@ -17,8 +17,9 @@ from separatrix.losses import LOSSES
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 from separatrix.solvers import _l1_part
-from separatrix.solvers._logit import stationary
+from separatrix.solvers._logit import Curvature, stationary
 from separatrix.solvers._loop import Below, Control, run
+from separatrix.solvers._model_gram import GramModel, _best_length, violation
 from separatrix.solvers.working_set import WorkingSet
 
 KINDS = ("whole", "blocks", "sparse", "columns")
@@ -228,6 +229,44 @@ def test_bad_scales_constants_and_copies(coding):
         result = solve(problem_of(layout, y, coding), 0.5, tol=1e-6)
         assert result.certificate.status == "converged"
         assert not result.coef[:, -2:].any()
+
+
+class _Unhurried:
+    def expired(self):
+        return False
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dependent_features_of_unequal_size_do_not_slow_the_model(l2, dtype):
+    """More features than samples: along most directions the Hessian does not bend, and sweeps crawl."""
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(40, 200)) * 10.0 ** rng.uniform(-3, 3, 200)).astype(dtype)
+    ones = Curvature(np.ones((40, 1)), None)
+    model = GramModel(view_of(X), ones, np.arange(200), np.zeros(200), False, "whole", False)
+    exact = X.astype(np.float64)
+    W, G = np.zeros((1, 200)), -(exact.T @ rng.normal(size=40))[None]
+    D, _ = model.minimise(W, G, np.zeros(1), 0.5, l2, 1e-12, _Unhurried())
+    assert violation(W + D, G + D @ exact.T @ exact, 0.5, l2).max() <= 1e-5 * 0.5
+    assert l2 > 0 or np.count_nonzero(D) <= 40
+
+
+def test_the_best_length_of_a_step_is_that_of_a_fine_grid():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        now, move = rng.normal(size=6), rng.normal(size=6)
+        now[0] = 0.0 if rng.random() < 0.2 else now[0]
+        now[now == 0] = 0.1
+        curve, l1 = rng.uniform(0.1, 3.0), rng.uniform(0.1, 2.0)
+        slope = -rng.uniform(0.1, 8.0)
+        smooth = slope - l1 * float(np.sign(now) @ move)
+        t, zero = _best_length(now, move, l1, slope, curve)
+
+        def value(t, smooth=smooth, curve=curve, l1=l1, now=now, move=move):
+            return smooth * t + 0.5 * curve * t * t + l1 * float(np.abs(now + t * move).sum())
+
+        assert value(t) <= min(value(each) for each in np.linspace(0, 3 * t + 1, 500)) + 1e-12
+        assert zero < 0 or abs(now[zero] + t * move[zero]) < 1e-12
 
 
 def test_a_class_without_weight_is_left_out():

@@ -78,6 +78,15 @@ def single_threaded(work: float) -> Iterator[None]:
         yield
 
 
+def work_of_fit(shape: tuple[int, ...], columns: int) -> float:
+    """Return the multiply-adds of a fit's largest product: scores of all columns, or a Hessian.
+
+    Few rows of several hundred features have small scores, but a Hessian that libraries share out.
+    """
+    rows, features = shape
+    return float(rows) * features * max(features, columns)
+
+
 def one_thread_for(side: int) -> AbstractContextManager[None]:
     """Run the block's work on square matrices of so many rows in one thread, unless they are large.
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from separatrix.data.threads import at_most, single_threaded
+from separatrix.data.threads import at_most, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._start import goal_of
@@ -129,7 +129,7 @@ class LinearSVM(IterativeEstimator):
         for make, start in parts:
             problem = make()
             goal = goal_of(self.tol, problem)
-            work = X.shape[0] * X.shape[1] * problem.columns
+            work = work_of_fit(X.shape, problem.columns)
             # Numbers that overflow, as an extreme C makes them, end in the certificate, or are refused.
             quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
             with at_most(self.n_jobs), single_threaded(work), quiet:
@@ -159,7 +159,9 @@ class LinearSVM(IterativeEstimator):
         if found.relative_gap <= self.tol:
             return replace(found, status="converged", message=reached)
         remedy = remedy.partition(": ")[2]
-        if found.status == "max_iter" and result.iterations < self.max_iter:
+        if self.solver == "dual" and found.status == "max_iter":
+            remedy = "choose solver='auto', which lets Newton's method finish what is slow, or lower C"
+        elif found.status == "max_iter" and result.iterations < self.max_iter:
             remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
             if single:
                 remedy = "single precision ends here: give the samples as float64 for a smaller gap"

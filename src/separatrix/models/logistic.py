@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.products import NotFiniteError
-from separatrix.data.threads import at_most, in_blocks, single_threaded
+from separatrix.data.threads import at_most, in_blocks, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
@@ -239,7 +239,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if self.max_iter == 0 and not self.warm_start:
             start = np.zeros_like(start[0]), np.zeros_like(start[1])
         self.classes_, self.multiclass_ = classes, coding.name
-        with at_most(self.n_jobs), single_threaded(X.shape[0] * X.shape[1] * problem.columns):
+        with at_most(self.n_jobs), single_threaded(work_of_fit(X.shape, problem.columns)):
             try:
                 solver = self._solver(problem, method, C, ratio, *start)
             except NotFiniteError:

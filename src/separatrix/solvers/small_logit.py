@@ -250,10 +250,15 @@ class SmallLogit:
         # The decrement is that of the parameters before rounding: what rounding added comes on top.
         estimate = sum(each[2] for each in measured) + max(0.0, primal - sum(each[0] for each in measured))
         size = max(abs(primal), self.least)
+        if self.l2 > 0 or self.l1 > 0:
+            dual = max(dual, 0.0)  # neither loss nor penalty is below 0
         gap = max(primal - dual, 0.0)
         found = f"within {gap / size:.1e} of the minimum (duality gap)"
         bounded = gap < np.inf
-        if self.l1 == 0 and gap > max(self.tol * size, _CAUTION * estimate):
+        # Far from the minimum the decrement tells too little: it counts where the fit has ended, and where
+        # nothing else is known.
+        near = outcome.status == "converged" or not bounded
+        if self.l1 == 0 and near and gap > max(self.tol * size, _CAUTION * estimate):
             gap, bounded = estimate, False
             found = f"within an estimated {gap / size:.1e} of the minimum (Newton decrement)"
         if self.l1 > 0:
