@@ -187,7 +187,7 @@ def test_words_that_are_nearly_right(refused, banknote, tmp_path, run):
     for command in ("predict", "evaluate"):
         message = refused(command, banknote, tmp_path / "m.sx")
         assert "the model comes first, then the data" in message
-    assert "--quote must be one character" in refused("fit", banknote, "--quote", "ab")
+    assert "--quote (quote=) must be one character" in refused("fit", banknote, "--quote", "ab")
 
 
 def test_a_model_is_no_data(refused, banknote, tmp_path, run):

@@ -71,13 +71,7 @@ class DataOptions:
         if self.index_base not in (None, 0, 1):
             raise CommandError(f"--index-base must be 0 or 1; got {self.index_base}")
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.delimiter or "", self.delimiter)
-        if delimiter is not None and len(delimiter) != 1:
-            raise CommandError(f"--delimiter must be one character, or tab; got {delimiter!r}")
         quote = None if self.quote.casefold() == "none" else self.quote
-        if quote is not None and (len(quote) != 1 or quote == delimiter):
-            raise CommandError(
-                f"--quote must be one character, another than the separator, or none; got {quote!r}"
-            )
         kept = "keep" if self.missing == "mean" else self.missing
         return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept, quote)
 
