@@ -214,8 +214,7 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
                 f"{options.path}: a matrix without column names, and the model reads columns by name; "
                 "give a table such as CSV"
             )
-        target = None if source.origin.format == "svmlight" else options.target
-        return source.matrix_blocks(int(model.n_features_in_), target), target
+        return source.matrix_blocks(int(model.n_features_in_), options.target), options.target
     target = options.target
     if plan is None:
         plan = _by_position(model, source.names, options, labelled)
@@ -237,7 +236,7 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
     from separatrix.data.files._columns import choose_columns
 
     choose_columns(source.name, source.names, plan.target, plan.names, ())
-    return source.blocks(plan), target
+    return source.blocks(replace(plan, fixed=True)), target
 
 
 def _by_position(model: Any, names: list[str], options: DataOptions, labelled: bool) -> Plan:

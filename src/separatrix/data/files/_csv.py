@@ -470,10 +470,10 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
                 missing[column] += 1
                 first = first or f"{place}, column {column!r}"
             elif number:
-                check_number(name, place, column, value, header.decimal)
+                check_number(name, place, column, value, plan, header.decimal)
         rows_missing += missing.total() > before
     if row == 0:
         raise DataFileError(f"{name}: the file has a header but no data rows; add rows below the header")
     if missing:
-        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, target)}")
+        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, plan)}")
     raise DataFileError(f"{name}: {reason}")
