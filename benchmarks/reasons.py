@@ -4,10 +4,9 @@ UNKNOWN = "no reason is known; it is open work"
 
 REASONS = {
     "perceptron-pass": {
-        "evenly": "memory: rows in random order come from beyond the caches, 12 bytes a value; the same loop "
-        "over rows in their own order takes half the time, and a second thread that reads ahead wins nothing",
-        "text": "memory: rows in random order come from beyond the caches, 12 bytes a value; the same loop "
-        "over rows in their own order takes 0.6 of the time; a second thread that reads ahead wins nothing",
+        "evenly": "rows come in blocks of neighbours, which takes as long as their own order, and a second "
+        "thread that reads ahead wins nothing: presumably the look-up of a weight for every stored value",
+        "text": "as for evenly filled rows: presumably the look-up of a weight for every stored value",
         "float64, 2 classes": "memory: a bare sum of the rows takes one core two thirds of the pass",
     },
     "logistic-each": {
@@ -57,7 +56,7 @@ REASONS = {
         "both sides",
     },
     "sgd-pass": {
-        "text": "memory, as in a perceptron's pass: short rows in random order",
+        "text": "as in a perceptron's pass: presumably the look-up of a weight for every stored value",
         "newsgroups": "as for text",
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },

@@ -232,7 +232,7 @@ def test_like_arrow(tmp_path_factory, lines, line_end, missing, texts):
 )
 def test_any_bytes(data, delimiter, quote, order):
     raw = np.frombuffer(data, dtype=np.int8)
-    lines = _hot.count_lines(raw)
+    lines = _delimited._most_rows(raw, 6)
     # A row more than needed on either side: nothing may be written there.
     values = np.full((lines + 2, 2), 77.0, order=order)
     ends = np.full((lines + 3, 2), 77, dtype=np.int32, order=order)
@@ -256,6 +256,102 @@ def test_any_bytes(data, delimiter, quote, order):
             assert column[-1] == len(content) <= len(data)
             assert np.all(np.diff(column) >= 0)
             assert not ascii_only or bytes(content).isascii()
+
+
+def test_short_lines_below_many_names_take_no_memory(tmp_path):
+    """The lines have no room for a row of all columns, and as many rows as lines would take terabytes."""
+    assert _delimited._most_rows(np.frombuffer(b"1\n" * 10_000, dtype=np.int8), 5000) == 5
+    names = ",".join(f"c{k}" for k in range(100_000))
+    path = tmp_path / "data.csv"
+    path.write_text(f"{names}\n" + "1\n" * 500_000)
+    with pytest.raises(DataFileError, match=r"data row 1 .* has 1 values where the header has 100000"):
+        read(path)
+
+
+def test_room_that_is_too_small_is_told():
+    raw, ends = np.frombuffer(b"1,a\n2,b\n", dtype=np.int8), np.empty((3, 0), np.int32)
+    slots, odd = np.array([0, -2], np.int32), np.zeros(2, np.uint8)
+
+    def parse(values=(2, 1), codes=2, incomplete=2, slots=slots, odd=odd, text=raw):
+        return _hot.parse_delimited(
+            text, (44, 34), [], "", False, slots, np.empty(values), ends, np.empty(codes, np.int32),
+            np.empty(incomplete, np.uint8), odd,
+        )  # fmt: skip
+
+    assert parse()[0] == (2, 2, 0)
+    for short in ({"values": (1, 1)}, {"codes": 1}, {"incomplete": 1}, {"values": (2, 0)}):
+        with pytest.raises(ValueError, match="room"):
+            parse(**short)
+    for wrong in ({"slots": slots[:0]}, {"odd": odd[:1]}, {"slots": np.array([0, -3], np.int32)}):
+        with pytest.raises(ValueError, match="room"):
+            parse(**wrong)
+
+
+@pytest.mark.parametrize("digits", [300, 3000, 30_000])
+def test_a_line_that_is_longer_than_every_look(tmp_path, monkeypatch, digits):
+    monkeypatch.setattr(_csv, "_GLANCE_BYTES", 32)
+    monkeypatch.setattr(_csv, "_LOOK_BYTES", 64)
+    path = tmp_path / "data.csv"
+    path.write_text(f"a,b\n1,{'1' * digits}\n2,3\n")
+    if digits == 300:
+        assert read(path).X[0, 1] == float("1" * 300)
+    else:
+        with pytest.raises(DataFileError, match=r"data row 1 .*, column 'b': '1*' is not a finite number"):
+            read(path)
+
+
+def test_decimal_commas_are_not_looked_for_in_a_million_values():
+    rows = iter([["1,5"] * 60_000, ["2"] * 60_000])
+    with pytest.warns(UserWarning, match="decimal comma"):
+        assert _csv._decimal("file", itertools.chain(rows, map(pytest.fail, ["too far"])), "\t") == ","
+
+
+def test_a_header_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_csv, "_LONGEST_LINE", 100)
+    path = tmp_path / "data.csv"
+    path.write_text("x" * 200)
+    with pytest.raises(DataFileError, match="a line has more than 100 bytes; not a table"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("marks", "message"),
+    [
+        *(
+            ({name: mark}, rf"\({name}=\) must be one character")
+            for name in ("delimiter", "quote")
+            for mark in ("", "ab", "é", "\n", "\r", "\0")
+        ),
+        ({"delimiter": ";", "quote": ";"}, "both ';'"),
+    ],
+)
+def test_marks_that_cannot_be(tmp_path, marks, message):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(DataFileError, match=message):
+        read(path, **marks)
+
+
+def test_a_quotation_mark_separates_nothing(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a;b\n,1,;,2,\n")
+    assert read(path, quote=",").X.tolist() == [[1.0, 2.0]]
+
+
+def test_separators_that_may_be_in_numbers(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a-b\n1-2\n3-4\n")
+    assert read(path, delimiter="-").X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    path.write_text("a-b\n-1-2\n")
+    with pytest.raises(DataFileError, match="has 3 values where the header has 2 columns"):
+        read(path, delimiter="-")
+
+
+def test_a_mark_that_is_never_closed(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('a,b\n1,"x\n' + "2,y\n" * 1_500_000)
+    with pytest.raises(DataFileError, match=r"never closed.*--quote none"):
+        read(path)
 
 
 @pytest.mark.parametrize("part", [64, 1000, 1 << 20])

@@ -392,7 +392,7 @@ def test_stray_quotation_marks(tmp_path):
     with pytest.warns(UserWarning, match=r"data row 1 .*column 'text'.*--quote none"):
         X, _, y = read(file, **options)
     assert len(y) == 2
-    with pytest.raises(ValueError, match="quote must be one character"):
+    with pytest.raises(ValueError, match=r"\(quote=\) must be one character"):
         read(file, quote="''")
 
 

@@ -187,7 +187,7 @@ def test_words_that_are_nearly_right(refused, banknote, tmp_path, run):
     for command in ("predict", "evaluate"):
         message = refused(command, banknote, tmp_path / "m.sx")
         assert "the model comes first, then the data" in message
-    assert "--quote must be one character" in refused("fit", banknote, "--quote", "ab")
+    assert "--quote (quote=) must be one character" in refused("fit", banknote, "--quote", "ab")
 
 
 def test_a_model_is_no_data(refused, banknote, tmp_path, run):
@@ -275,6 +275,14 @@ def test_an_index_that_no_memory_holds(refused, tmp_path, monkeypatch):
     file.write_text("1 1:1\n2 1:2\n" * 20 + "1 2000000000:1\n")
     error = refused("fit", file)
     assert "2,000,000,000 columns, whose weights need 128 GB of memory, and 1 GB are free" in error
+
+
+def test_libsvm_text_has_no_column_to_choose(refused, run, tmp_path):
+    file, model = tmp_path / "data.svm", tmp_path / "m.sx"
+    file.write_text("1 1:1\n2 1:2\n" * 20)
+    assert "'y' cannot be chosen; leave out --target" in refused("fit", file, "--target", "y")
+    assert run("fit", file, "--save", model).code == 0
+    assert "'y' cannot be chosen; leave out --target" in refused("evaluate", model, file, "--target", "y")
 
 
 def test_a_single_column_may_have_another_separator(refused, tmp_path):

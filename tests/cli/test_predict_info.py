@@ -128,7 +128,15 @@ def test_rows_with_missing_values(run, refused, model, flowers, tmp_path):
     lines[90] = "90,?,1.0,rose"
     holes = tmp_path / "holes.csv"
     holes.write_text("\n".join(lines) + "\n")
-    assert "2 missing values" in refused("predict", model, holes)
+    error = refused("predict", model, holes)
+    assert "2 missing values" in error
+    assert "--ignore" not in error  # predict has no such option
+    assert "fitted with --missing mean" in error
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join([lines[0], "1,oops,1.0,rose"]) + "\n")
+    error = refused("predict", model, bad)
+    assert "'oops' is not a number; correct the value, or remove the row; the model was fitted on num" in error
+    assert "--categorical" not in error
     code, out, _ = run("predict", model, holes, "--missing", "drop", "--scores")
     assert code == 0
     header, *rows = rows_of(out)

@@ -107,6 +107,21 @@ def test_completion(shell, words, expected, tmp_path):
     assert "Usage" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("shell", "sign"), [("zsh", "#compdef separatrix"), ("bash", "COMPREPLY"), ("fish", "complete_fish")]
+)
+def test_completion_of_a_named_shell(shell, sign, capsys):
+    assert main(["--show-completion", shell]) == 0
+    assert sign in capsys.readouterr().out
+    assert "_SEPARATRIX_COMPLETE" not in os.environ
+
+
+@pytest.mark.parametrize("words", [("--show-completion", "csh"), ("--install-completion", "zsh")])
+def test_completion_that_is_not_to_be_had(words, capsys):
+    assert main(words) == 2
+    assert "takes no name; --show-completion prints the script of one of bash, zsh" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_completion_in_bash(tmp_path):
     (tmp_path / "script").write_text(

@@ -19,6 +19,24 @@ DelimitedColumns<T> columns(const Matrix<T>& array) {
     return {array.data(), array.stride(0), array.stride(1)};
 }
 
+// For how many rows there is room; an error if a column has none, or no place.
+std::int64_t room(const Array<const std::int32_t>& slots, const Matrix<double>& values, const Matrix<std::int32_t>& ends,
+                  const Array<std::int32_t>& codes, const Array<std::uint8_t>& incomplete,
+                  const Array<std::uint8_t>& odd) {
+    const auto numbers = static_cast<std::int64_t>(values.shape(1)), texts = static_cast<std::int64_t>(ends.shape(1));
+    if (slots.size() == 0 || odd.size() < slots.size() || ends.shape(0) == 0)
+        throw nb::value_error("no room for the columns");
+    std::size_t rows = std::min(incomplete.size(), ends.shape(0) - 1);
+    for (std::size_t k = 0; k < slots.size(); ++k) {
+        const std::int32_t slot = slots.data()[k];
+        if (slot >= numbers || DelimitedLayout::text - std::int64_t{slot} >= texts)
+            throw nb::value_error("no room for the columns");
+        if (slot >= 0) rows = std::min(rows, values.shape(0));
+        if (slot == DelimitedLayout::label) rows = std::min(rows, codes.size());
+    }
+    return static_cast<std::int64_t>(rows);
+}
+
 // Bytes as an array that frees them.
 nb::ndarray<nb::numpy, char, nb::ndim<1>> owned(TextBytes& bytes, std::int32_t size) {
     char* const first = bytes.release();
@@ -45,6 +63,7 @@ void separatrix::bind_delimited(nb::module_& m) {
              const std::string& filling, bool drop, const Array<const std::int32_t>& slots,
              const Matrix<double>& values, const Matrix<std::int32_t>& ends, const Array<std::int32_t>& codes,
              const Array<std::uint8_t>& incomplete, const Array<std::uint8_t>& odd) {
+              const std::int64_t most = room(slots, values, ends, codes, incomplete, odd);
               DelimitedOutcome done;
               {
                   const nb::gil_scoped_release release;
@@ -56,7 +75,8 @@ void separatrix::bind_delimited(nb::module_& m) {
                                                missing,
                                                filling,
                                                drop};
-                  const DelimitedRows out{columns(values), columns(ends), codes.data(), incomplete.data(), odd.data()};
+                  const DelimitedRows out{columns(values),   columns(ends), codes.data(),
+                                          incomplete.data(), odd.data(),    most};
                   done = DelimitedReader(text.data(), static_cast<std::int64_t>(text.size()), layout, out).read();
               }
               std::vector<nb::ndarray<nb::numpy, char, nb::ndim<1>>> texts;

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@ struct DelimitedRows {
     std::int32_t* codes;                  // of each label: its number among the different ones; -1: it is missing
     std::uint8_t* incomplete;             // of each row of the text, left out or not: set to 1 if a value is missing
     std::uint8_t* odd;                    // of each column of the file: set to 1 if a value should be a number
+    std::int64_t room;                    // rows that all of these have room for
 };
 
 // The bytes of texts, one after the other, in memory that grows.
@@ -152,6 +154,7 @@ private:
     bool is_quote(const char* p) const { return layout_.quote != 0 && p != end_ && *p == layout_.quote; }
 
     const char* row(const char* p) {
+        if (done_.seen == out_.room) throw std::length_error("no room for all rows of the text");
         incomplete_ = false;
         for (std::int64_t column = 0;; ++p) {
             const std::int32_t slot = layout_.slots[column];

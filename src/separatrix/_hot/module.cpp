@@ -107,6 +107,8 @@ void bind_perceptron(nb::module_& m, const std::string& suffix) {
 const KernelSet& separatrix::chosen_kernels() { return *chosen; }
 
 NB_MODULE(_hot, m) {
+    // What a callback or a global of the user still holds when the interpreter ends is no leak to report.
+    nb::set_leak_warnings(false);
     chosen = find_kernels(nullptr);
     m.def("instruction_set", [] { return std::string(chosen->name); });
     m.def("instruction_sets", [] {

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 __all__ = ["main", "program"]
 
+_SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
 
 def program() -> NoReturn:
     """Run the command line as a process, and end it with its exit code.
@@ -57,7 +59,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _complete_in(option: str, shell: str) -> int:
+    """Print the completion of a named shell. Typer would take the one that runs, whatever is named."""
+    if option == "--install-completion" or shell not in _SHELLS:
+        print(
+            f"separatrix: error: {option} {shell}: --install-completion is for the shell that runs it and takes "
+            f"no name; --show-completion prints the script of one of {', '.join(_SHELLS)}",
+            file=sys.stderr,
+        )
+        return 2
+    from separatrix.cli.app import app
+
+    os.environ["_SEPARATRIX_COMPLETE"] = f"source_{shell}"
+    try:
+        app(args=[], prog_name="separatrix")
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        del os.environ["_SEPARATRIX_COMPLETE"]
+    return 0
+
+
 def _run(words: list[str]) -> int:
+    if len(words) == 2 and words[0] in ("--show-completion", "--install-completion"):
+        return _complete_in(*words)
     asked_by_shell = "_SEPARATRIX_COMPLETE" in os.environ  # what was typed is in there, too
     if words in ([], ["--help"], ["-h"]) and not asked_by_shell:
         from separatrix.cli.overview import overview

@@ -71,13 +71,7 @@ class DataOptions:
         if self.index_base not in (None, 0, 1):
             raise CommandError(f"--index-base must be 0 or 1; got {self.index_base}")
         delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.delimiter or "", self.delimiter)
-        if delimiter is not None and len(delimiter) != 1:
-            raise CommandError(f"--delimiter must be one character, or tab; got {delimiter!r}")
         quote = None if self.quote.casefold() == "none" else self.quote
-        if quote is not None and (len(quote) != 1 or quote == delimiter):
-            raise CommandError(
-                f"--quote must be one character, another than the separator, or none; got {quote!r}"
-            )
         kept = "keep" if self.missing == "mean" else self.missing
         return Reading(self.format, delimiter, self.header, self.categorical, self.index_base, kept, quote)
 
@@ -220,8 +214,7 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
                 f"{options.path}: a matrix without column names, and the model reads columns by name; "
                 "give a table such as CSV"
             )
-        target = None if source.origin.format == "svmlight" else options.target
-        return source.matrix_blocks(int(model.n_features_in_), target), target
+        return source.matrix_blocks(int(model.n_features_in_), options.target), options.target
     target = options.target
     if plan is None:
         plan = _by_position(model, source.names, options, labelled)
@@ -243,7 +236,7 @@ def model_blocks(model: Any, options: DataOptions, *, labelled: bool) -> tuple[I
     from separatrix.data.files._columns import choose_columns
 
     choose_columns(source.name, source.names, plan.target, plan.names, ())
-    return source.blocks(plan), target
+    return source.blocks(replace(plan, fixed=True)), target
 
 
 def _by_position(model: Any, names: list[str], options: DataOptions, labelled: bool) -> Plan:

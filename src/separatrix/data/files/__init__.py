@@ -128,7 +128,5 @@ def read(
         raise ValueError(f"missing must be 'refuse', 'drop' or 'keep'; got {missing!r}")
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be 0, 1 or None; got {index_base!r}")
-    if quote is not None and len(quote) != 1:
-        raise ValueError(f"quote must be one character, or None for no quotes at all; got {quote!r}")
     reading = Reading(format, delimiter, header, tuple(categorical), index_base, missing, quote)
     return open_source(path, reading).read(target, features, tuple(ignore))

@@ -30,11 +30,15 @@ _IN_NUMBERS = frozenset("+-.0123456789eE" + string.whitespace)
 
 @dataclass(frozen=True)
 class Plan:
-    """The columns to read. `texts` are those of `names` that hold text; the others hold numbers."""
+    """The columns to read. `texts` are those of `names` that hold text; the others hold numbers.
+
+    A `fixed` plan is that of a fitted model: no column can be left out or be taken for another kind.
+    """
 
     names: tuple[str, ...]
     texts: frozenset[str] = frozenset()
     target: str | None = None
+    fixed: bool = False
 
 
 def choose_target(names: Sequence[str]) -> str:

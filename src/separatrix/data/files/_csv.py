@@ -37,7 +37,7 @@ _PART_BYTES = min(8 * (os.cpu_count() or 1), 16) * _TASK_BYTES  # a few tasks fo
 _LONGEST_LINE = 1 << 28
 _DELIMITERS = ",\t;|"
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-_LOOK_ROWS = 200
+_LOOK_ROWS, _LOOK_VALUES = 200, 100_000
 
 
 class _Header(NamedTuple):
@@ -114,7 +114,7 @@ class CsvSource(TabularSource):
     def look_again(self) -> bool:
         """Look at more of the file when the types of its columns are asked for again."""
         longer = self._look < _LOOK_BYTES
-        self._look = _LOOK_BYTES
+        self._look = max(self._look, _LOOK_BYTES)
         return longer
 
     def rows_expected(self) -> int | None:
@@ -196,9 +196,7 @@ class CsvSource(TabularSource):
                 other[: held - at] = memoryview(buffer)[at:held]
                 buffer, other, held = other, buffer, held - at
             elif held > _LONGEST_LINE:
-                raise DataFileError(
-                    f"{self.name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?"
-                )
+                raise _too_long(self.name)
             elif held == len(buffer):
                 buffer = buffer + bytes(len(buffer))
         if held:
@@ -291,6 +289,10 @@ class CsvSource(TabularSource):
                 return
 
 
+def _too_long(name: str) -> DataFileError:
+    return DataFileError(f"{name}: a line has more than {_LONGEST_LINE:,} bytes; not a table?")
+
+
 def _straddles(error: Exception) -> bool:
     """Tell whether a line was longer than the block that Arrow read."""
     return "straddl" in str(error)
@@ -332,7 +334,7 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
     name = origin.name
     size = 3 if origin.head.startswith(codecs.BOM_UTF8) else 0
     with _open_text(origin) as text:
-        lines = _Lines(text)
+        lines = _Lines(text, name)
         line = next((line for line in lines if line.strip()), None)
         if line is None:
             raise DataFileError(f"{name}: the file is empty; a header line and data rows are needed")
@@ -364,7 +366,11 @@ def _decimal(file: str, rows: Iterator[list[str]], delimiter: str) -> str:
     if delimiter == ",":
         return "."
     with contextlib.suppress(csv.Error):  # the reader that follows tells what is wrong, and where
-        values = [value.strip() for row in itertools.islice(rows, _LOOK_ROWS) for value in row]
+        values: list[str] = []
+        for row in itertools.islice(rows, _LOOK_ROWS):
+            values += map(str.strip, row)
+            if len(values) > _LOOK_VALUES:
+                break
         comma = next((value for value in values if _DECIMAL_COMMA.fullmatch(value)), None)
         if comma is not None and not any("." in value and NUMBER.fullmatch(value) for value in values):
             warnings.warn(f"{file}: numbers are read with a decimal comma, such as {comma}", stacklevel=2)
@@ -389,16 +395,18 @@ def _hint_at_data(file: str, names: list[str]) -> None:
 class _Lines:
     """Lines of a text, and how many lines and bytes were taken."""
 
-    def __init__(self, text: IO[str]) -> None:
-        self.text, self.count, self.size = text, 0, 0
+    def __init__(self, text: IO[str], name: str) -> None:
+        self.text, self.name, self.count, self.size = text, name, 0, 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = self.text.readline()
+        line = self.text.readline(_LONGEST_LINE + 1)
         if not line:
             raise StopIteration
+        if len(line) > _LONGEST_LINE:
+            raise _too_long(self.name)
         self.count, self.size = self.count + 1, self.size + len(line.encode())
         return line
 
@@ -414,7 +422,7 @@ def _delimiter(line: str, quote: str | None) -> str:
     """Return the mark that separates most values, in doubt the earliest of comma, tab, semicolon, bar."""
     mark = re.escape(quote or "")
     bare = re.sub(f"{mark}(?:[^{mark}]|{mark}{mark})*{mark}", "", line) if quote else line
-    return max(_DELIMITERS, key=bare.count)
+    return max(_DELIMITERS.replace(quote or "", ""), key=bare.count)
 
 
 def _rows(source: CsvSource) -> Iterator[tuple[int, int, list[str]]]:
@@ -462,10 +470,10 @@ def _explain(source: CsvSource, plan: Plan, reason: str) -> NoReturn:
                 missing[column] += 1
                 first = first or f"{place}, column {column!r}"
             elif number:
-                check_number(name, place, column, value, header.decimal)
+                check_number(name, place, column, value, plan, header.decimal)
         rows_missing += missing.total() > before
     if row == 0:
         raise DataFileError(f"{name}: the file has a header but no data rows; add rows below the header")
     if missing:
-        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, target)}")
+        raise DataFileError(f"{name}: {missing_message(missing, rows_missing, row, first, plan)}")
     raise DataFileError(f"{name}: {reason}")

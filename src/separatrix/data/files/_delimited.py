@@ -64,8 +64,11 @@ class Layout(NamedTuple):
 
 
 def _marks(delimiter: str, quote: str | None) -> tuple[int, int] | None:
-    """Return separator and quotation mark as the core is told them; None if one of them is not one byte."""
-    if not delimiter.isascii() or not (quote or "").isascii():
+    """Return separator and quotation mark as the core is told them; None if that is for Arrow to read.
+
+    So it is where one of them is not one byte, or where the separator may be part of a number.
+    """
+    if not delimiter.isascii() or not (quote or "").isascii() or delimiter.isalnum() or delimiter in "+-.":
         return None
     return ord(delimiter), ord(quote) if quote else 0
 
@@ -81,7 +84,7 @@ def parse_rows(text: bytes | memoryview, layout: Layout) -> list[Rows] | None:
 
 
 def _parse(text: NDArray[np.int8], layout: Layout) -> Rows | None:
-    lines = _hot.count_lines(text)
+    lines = _most_rows(text, len(layout.slots))
     values = np.empty((lines, len(layout.numbers)), order="F" if layout.texts else "C")
     ends = np.empty((len(layout.texts), lines + 1), dtype=np.int32)
     codes = np.empty(lines, dtype=np.int32)
@@ -100,6 +103,11 @@ def _parse(text: NDArray[np.int8], layout: Layout) -> Rows | None:
     except ValueError:  # not UTF-8
         return None
     return Rows(X, y, incomplete[:seen] if gaps else None, seen)
+
+
+def _most_rows(text: NDArray[np.int8], columns: int) -> int:
+    """Return how many rows there can be: no more than lines, and a whole row has a byte for each column."""
+    return min(_hot.count_lines(text), len(text) // columns + 1)
 
 
 def _labels(codes: NDArray[np.int32], ends: bytes, content: bytes) -> Labels:
@@ -136,7 +144,7 @@ def text_columns(text: bytes, width: int, delimiter: str, quote: str | None) -> 
     if marks is None:
         return None
     raw, odd = np.frombuffer(text, dtype=np.int8), np.zeros(width, dtype=np.uint8)
-    lines = _hot.count_lines(raw)
+    lines = _most_rows(raw, width)
     slots = np.arange(width, dtype=np.int32)
     values, codes = np.empty((lines, width)), np.empty(0, dtype=np.int32)
     ends, incomplete = np.empty((lines + 1, 0), dtype=np.int32), np.empty(lines, dtype=np.uint8)

@@ -31,6 +31,7 @@ class MatrixSource:
                 f"{self.name}: the columns of a matrix have no names to choose or ignore them by"
             )
         if self.origin.format == "svmlight":
+            self._refuse_target(target)
             X, labels = read_svmlight(self.origin, self.reading.index_base)
             whole = bool(np.all(labels == np.floor(labels))) and bool(np.all(np.abs(labels) < 2**53))
             return Table(X, None, labels.astype(np.int64) if whole else labels)
@@ -40,6 +41,7 @@ class MatrixSource:
     def matrix_blocks(self, columns: int, target: str | None = None) -> Iterator[Block]:
         """Yield neighbouring rows, `columns` features wide."""
         if self.origin.format == "svmlight":
+            self._refuse_target(target)
             yield from self._svmlight_blocks(columns)
             return
         X, _, y = self.read(target)
@@ -52,6 +54,13 @@ class MatrixSource:
             rows = np.arange(start, min(start + _BLOCK_ROWS, X.shape[0]))
             here = slice(start, start + len(rows))
             yield Block(X[here], None if y is None else y[here], rows)
+
+    def _refuse_target(self, target: str | None) -> None:
+        if target is not None:
+            raise DataFileError(
+                f"{self.name}: LIBSVM text begins each line with its label and names no columns, so "
+                f"{target!r} cannot be chosen; leave out --target (target=)"
+            )
 
     def _svmlight_blocks(self, columns: int) -> Iterator[Block]:
         base, start = self.reading.index_base, 0

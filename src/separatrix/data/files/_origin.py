@@ -62,6 +62,22 @@ class Reading:
     missing: str = "refuse"
     quote: str | None = '"'
 
+    def __post_init__(self) -> None:
+        for name, mark, other in (
+            ("delimiter", self.delimiter, "found in the first line where it is not given"),
+            ("quote", self.quote, "none (quote=None) takes quotation marks as text"),
+        ):
+            if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n\0"):
+                raise DataFileError(
+                    f"--{name} ({name}=) must be one character of ASCII within the lines, and {other}; "
+                    f"got {mark!r}"
+                )
+        if self.quote is not None and self.quote == self.delimiter:
+            raise DataFileError(
+                f"separator and quotation mark are both {self.quote!r}; give --quote another character, or "
+                "none (quote=None)"
+            )
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -181,7 +197,10 @@ def open_errors(name: str) -> Iterator[None]:
             f"{name}: the text is not UTF-8 (byte {error.object[error.start]:#04x}); save the file as UTF-8"
         ) from None
     except csv.Error as error:
-        raise DataFileError(f"{name}: not a readable CSV file: {error}") from None
+        advice = ""
+        if "field limit" in str(error):
+            advice = "; a quotation mark that is never closed? --quote none, quote=None, takes it as text"
+        raise DataFileError(f"{name}: not a readable CSV file: {error}{advice}") from None
     except OSError as error:
         raise DataFileError(f"{name}: cannot read the file: {error.strerror or error}") from None
 

@@ -252,7 +252,7 @@ class TabularSource(ABC):
             if strange and 2 * counts[strange].sum() < counts.sum():
                 where = int(np.isin(codes, strange).argmax())
                 place = self.place_of(int(np.concatenate([*map(_numbers_of, rows)])[where]) + 1)
-                check_number(self.name, place, name, texts[int(codes[where])].as_py(), self.decimal)
+                check_number(self.name, place, name, texts[int(codes[where])].as_py(), decimal=self.decimal)
         if len(used) > _MANY_CATEGORIES and 2 * len(used) > len(codes):
             example = _shortened(texts[int(used[0])].as_py())
             raise DataFileError(
@@ -277,14 +277,14 @@ class TabularSource(ABC):
                     values = column.to_numpy(zero_copy_only=False)
                     if np.isinf(values).any():
                         place = self.place_of(rows + int(np.isinf(values).argmax()) + 1)
-                        check_number(self.name, place, name, str(values[np.isinf(values).argmax()]))
+                        check_number(self.name, place, name, str(values[np.isinf(values).argmax()]), plan)
                 gone |= empty
             rows, rows_missing = rows + batch.num_rows, rows_missing + int(gone.sum())
         missing += Counter()  # drops the columns where nothing is missing
         if rows == 0:
             raise DataFileError(f"{self.name}: the file has no data rows")
         if missing:
-            message = missing_message(missing, rows_missing, rows, first, plan.target)
+            message = missing_message(missing, rows_missing, rows, first, plan)
             raise DataFileError(f"{self.name}: {message}")
         raise DataFileError(f"{self.name}: {reason}")
 
@@ -331,7 +331,9 @@ def _is_number(value: str, decimal: str) -> bool:
     return (decimal == "." or "." not in value) and bool(NUMBER.fullmatch(value.replace(decimal, ".")))
 
 
-def check_number(name: str, place: str, column: str, value: str, decimal: str = ".") -> None:
+def check_number(
+    name: str, place: str, column: str, value: str, plan: Plan | None = None, decimal: str = "."
+) -> None:
     """Refuse a value that is not a finite number."""
     if not _is_number(value, decimal):
         if decimal != "." and NUMBER.fullmatch(value):
@@ -340,10 +342,11 @@ def check_number(name: str, place: str, column: str, value: str, decimal: str = 
                 "decimal commas; write all numbers alike"
             )
         comma = " (a decimal comma is written as a point)" if "," in value else ""
+        remedy = f", take the column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
+        if plan is not None and plan.fixed:
+            remedy = ", or remove the row; the model was fitted on numbers here"
         raise DataFileError(
-            f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}, "
-            "take the "
-            f"column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
+            f"{name}: {place}, column {column!r}: {value!r} is not a number; correct the value{comma}{remedy}"
         )
     if not np.isfinite(float(value.replace(decimal, "."))):
         raise DataFileError(
@@ -352,16 +355,16 @@ def check_number(name: str, place: str, column: str, value: str, decimal: str = 
         )
 
 
-def missing_message(
-    missing: Counter[str], rows_missing: int, rows: int, first: str, target: str | None
-) -> str:
+def missing_message(missing: Counter[str], rows_missing: int, rows: int, first: str, plan: Plan) -> str:
     """Return what is said about missing values: counts, the first place, the remedies."""
     total = missing.total()
     plural = "s" if total > 1 else ""
     listed = ", ".join(f"{column} {count:,}" for column, count in missing.most_common(5))
     more = f" and {len(missing) - 5} more columns" if len(missing) > 5 else ""
     fill = "fill values in (--missing mean), or leave out a column that has many (--ignore)"
-    if target in missing:  # what is to be learnt cannot be made up
+    if plan.fixed:
+        fill = "or give them; only a model that was fitted with --missing mean fills values in"
+    if plan.target in missing:  # what is to be learnt cannot be made up
         fill = "or give them; a target is never filled in"
     return (
         f"{total:,} missing value{plural}, in {rows_missing:,} of {rows:,} rows ({listed}{more}), the "
