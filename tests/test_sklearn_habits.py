@@ -139,9 +139,33 @@ def test_weights_that_are_no_counts_are_refused_as_before(make):
             make().fit(X, Y, sample_weight=weights)
 
 
-def test_a_class_weight_of_zero_is_refused():
-    with pytest.raises(ValueError, match="all samples of class 1 have weight 0"):
-        LogisticRegression(class_weight={0: 1, 1: 0, 2: 1}).fit(X, Y, np.ones(150, dtype=int))
+@pytest.mark.parametrize("given", [None, 1.0 + np.arange(150.0) % 3])
+@pytest.mark.parametrize(
+    "make", [LogisticRegression, RidgeClassifier, LeastSquaresClassifier, SVC, LinearSVC]
+)
+def test_a_class_of_weight_zero_is_left_out_as_asked(make, given):
+    names = np.array(["bar", "baz", "foo"])[Y]
+    class_weight = {"bar": 1, "baz": 2, "foo": 0}
+    model = make(class_weight=class_weight).fit(X, names, sample_weight=given)
+    assert set(model.predict(X)) == {"bar", "baz"}
+    rows = names != "foo"
+    part = make(class_weight=class_weight).fit(X[rows], names[rows], None if given is None else given[rows])
+    assert_array_equal(model.predict(X[rows]), part.predict(X[rows]))
+
+
+def test_a_logistic_model_with_a_class_of_weight_zero_is_that_of_the_others():
+    class_weight, rows = {0: 0, 1: 2, 2: 1}, Y != 0
+    model = LogisticRegression(class_weight=class_weight).fit(X, Y)
+    part = LogisticRegression(class_weight=class_weight).fit(X[rows], Y[rows])
+    assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.predict_proba(X)[:, 0].max() < 1e-4
+    assert_allclose(model.predict_proba(X)[:, 1:], part.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, RidgeClassifier, LeastSquaresClassifier, SVC])
+def test_weights_that_leave_no_class_are_refused(make):
+    with pytest.raises(ValueError, match="weight"):
+        make(class_weight={0: 0, 1: 0, 2: 0}).fit(X, Y)
 
 
 # Sparse data that are few
@@ -412,3 +436,45 @@ def test_a_refit_drops_what_the_last_fit_learnt_and_keeps_what_a_subclass_set(mo
     refitted = Own(**before).fit(X, Y).set_params(**{**model().get_params(), **after}).fit(X, Y)
     assert refitted.origin_ == "set before the fit"
     assert set(vars(refitted)) == {*vars(fresh), "origin_"}
+
+
+# Names and types of scikit-learn's linear models and machines that other programs read
+
+
+def test_liblinear_has_double_weights():
+    A, y = X[50:].astype(np.float32), Y[50:]
+    for data in (A, sparse.csr_array(A)):
+        ours = LogisticRegression(solver="liblinear", tol=1e-9).fit(data, y)
+        theirs = linear_model.LogisticRegression(solver="liblinear", tol=1e-9, max_iter=10_000).fit(data, y)
+        assert ours.coef_.dtype == theirs.coef_.dtype == np.float64
+        assert ours.decision_function(data).dtype == theirs.decision_function(data).dtype
+        assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_probabilities_of_classes_by_themselves(n_classes):
+    rows = n_classes > Y
+    ours = LogisticRegression().fit(X[rows], Y[rows])
+    theirs = linear_model.LogisticRegression(max_iter=10_000).fit(X[rows], Y[rows])
+    theirs.coef_, theirs.intercept_ = ours.coef_, ours.intercept_
+    assert_allclose(ours._predict_proba_lr(X), theirs._predict_proba_lr(X), atol=1e-14)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("name", "n_classes", "sign"), [("SVC", 2, -1), ("NuSVC", 2, -1), ("SVC", 3, 1), ("SVR", 2, 1)]
+)
+def test_libsvms_coefficients_can_be_read_and_set(name, n_classes, sign, layout):
+    rows = n_classes > Y
+    A = layout(X[rows])
+    parameters = {"kernel": "linear"} | ({} if name == "SVR" else {"decision_function_shape": "ovo"})
+    ours = getattr(separatrix, name)(**parameters).fit(A, Y[rows])
+    theirs = getattr(svm, name)(**parameters).fit(A, Y[rows])
+    for machine in (ours, theirs):
+        assert sparse.issparse(machine._dual_coef_) == (layout is sparse.csr_array)
+        assert abs(machine._dual_coef_ - sign * machine.dual_coef_).max() == 0
+        assert_array_equal(machine._intercept_, sign * machine.intercept_)
+    score = ours.predict if name == "SVR" else ours.decision_function
+    before = score(A)
+    ours._dual_coef_, ours._intercept_ = -1 * ours._dual_coef_, -1 * ours._intercept_
+    assert_allclose(score(A), -before)

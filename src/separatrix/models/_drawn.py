@@ -1,4 +1,4 @@
-"""Classes that a resample did not draw, in a logistic model that must score them all the same."""
+"""Classes not drawn by a resample, or of weight 0, in a logistic model that must score them all the same."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from separatrix.data.view import Array
 _RECORD = ("coef_", "intercept_", "certificate_", "history_", "n_iter_", "separation_")
 
 
-def fit_drawn(model: Any, X: Any, y: Array, classes: Array, drawn: Array, counts: Array) -> None:
-    """Fit ``model`` to the samples that were drawn, and let it score all ``classes``.
+def fit_drawn(
+    model: Any, X: Any, y: Array, classes: Array, drawn: Array, rows: Array, sample_weight: Any
+) -> None:
+    """Fit ``model`` to the samples that were drawn (``rows``), and let it score all ``classes``.
 
     The intercept of a class without samples would fall for ever. Its score is the mean of the others' less
     ``ln(n/tol)``: never the largest, whatever the sample, and of probability ``tol/n`` at most.
     """
-    rows = np.flatnonzero(counts)
     if drawn.sum() > 1:
-        part = clone(model).set_params(warm_start=False).fit(X[rows], y[rows], counts[rows])
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        part = clone(model).set_params(warm_start=False).fit(X[rows], y[rows], weights)
         for name in _RECORD:
             setattr(model, name, getattr(part, name))
     else:

@@ -153,7 +153,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         if weights is None:
             return None
         if len(classes) > 2 and np.unique(numbers[weights > 0]).size > 1:
-            return refuse_empty_classes(classes, numbers, weights, given)
+            return refuse_empty_classes(classes, numbers, weights, given, self.class_weight)
         if not all(weights[numbers == k].any() for k in range(2)):
             lead = "specified nu is infeasible. " if hasattr(self, "nu") else ""
             raise ValueError(

@@ -85,7 +85,7 @@ def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False
 
 
 def refuse_empty_classes(
-    classes: Array, numbers: Array, weights: Array | None, given: Any = None
+    classes: Array, numbers: Array, weights: Array | None, given: Any = None, class_weight: Any = None
 ) -> Array | None:
     """Refuse weights that leave a class without any sample.
 
@@ -98,6 +98,8 @@ def refuse_empty_classes(
     given : array-like or None
         The sample weights as they were given. An array of integers counts how often each sample was drawn,
         as scikit-learn's ``BaggingClassifier`` tells it: a class that was not drawn is no mistake.
+    class_weight : dict, str or None
+        The class weights as they were given: a class whose weight is 0 there is left out as asked.
 
     Returns
     -------
@@ -109,10 +111,16 @@ def refuse_empty_classes(
     drawn: Array = np.bincount(numbers, weights=weights, minlength=len(classes)) > 0
     if drawn.all():
         return None
-    names = ", ".join(shown(label) for label in classes[~drawn])
+    asked = class_weight if isinstance(class_weight, dict) else {}
+    missing = ~drawn
+    if drawn.any():  # else no class is left
+        missing &= np.array([asked.get(label) != 0 for label in classes])
+    if not missing.any():
+        return drawn
+    names = ", ".join(shown(label) for label in classes[missing])
     remedy = "give it a positive weight, or leave its samples out"
     counts = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
-    if not counts or given[~drawn[numbers]].any():
+    if not counts or given[missing[numbers]].any():
         raise ValueError(
             f"all samples of class {names} have weight 0, so nothing can be learnt of it: {remedy}."
         )

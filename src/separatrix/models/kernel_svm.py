@@ -222,6 +222,29 @@ class KernelSVM(IterativeEstimator):
             self.support_vectors_ = _align_api_if_sparse(self.support_vectors_)
             self.dual_coef_ = _align_api_if_sparse(sparse.csr_array(coef))
 
+    @property
+    def _libsvm_sign(self) -> float:
+        """LIBSVM's scores of two classes are positive for the first of them."""
+        return -1.0 if len(getattr(self, "classes_", ())) == 2 else 1.0
+
+    @property
+    def _dual_coef_(self) -> Any:
+        """Coefficients with LIBSVM's sign: programs that convert scikit-learn's machines look for them."""
+        return self._libsvm_sign * self.dual_coef_
+
+    @_dual_coef_.setter
+    def _dual_coef_(self, coef: Any) -> None:
+        self.dual_coef_ = self._libsvm_sign * coef
+
+    @property
+    def _intercept_(self) -> Array:
+        """Intercepts with LIBSVM's sign."""
+        return self._libsvm_sign * self.intercept_
+
+    @_intercept_.setter
+    def _intercept_(self, intercept: Array) -> None:
+        self.intercept_ = self._libsvm_sign * intercept
+
     def _dual(self) -> Array:
         """Return the coefficients as a dense array."""
         return np.asarray(self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else self.dual_coef_)

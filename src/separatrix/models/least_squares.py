@@ -190,7 +190,7 @@ class LeastSquaresClassifier(LeastSquares):
         X, y = check_samples(self, X, y, reset=True, finite=False)
         classes, numbers = encode_labels(self, y)
         weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight)
-        refuse_empty_classes(classes, numbers, weights, sample_weight)
+        refuse_empty_classes(classes, numbers, weights, sample_weight, self.class_weight)
         K = len(classes)
         alpha = np.full(K, float(self.alpha))
         problem = Regression(view_of(X), numbers, np.eye(K), alpha, weights, self.fit_intercept)

@@ -220,6 +220,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
         """
         C, ratio = self._strength()
         X, y = check_samples(self, X, y, reset=True, finite=False)
+        if self.solver == "liblinear":  # which knows doubles only: those who name it expect them back
+            X = X.astype(np.float64, copy=False)
         # The first sums of descents over many dense samples tell by themselves whether these are finite.
         descent = ratio == 0 and np.isfinite(C) and not self.dual and self.solver != "dual-coordinate"
         if not (descent and isinstance(X, np.ndarray) and X.size >= _MANY):
@@ -229,9 +231,9 @@ class LogisticRegression(PathOverC, LinearClassifier):
         weights = sample_weights(
             X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
         )
-        drawn = refuse_empty_classes(classes, numbers, weights, sample_weight)
+        drawn = refuse_empty_classes(classes, numbers, weights, sample_weight, self.class_weight)
         if drawn is not None:
-            fit_drawn(self, X, y, classes, drawn, sample_weight)
+            fit_drawn(self, X, y, classes, drawn, np.flatnonzero(weights), sample_weight)
             return self
         coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
         problem = self._problem(X, numbers, coding, weights)
@@ -445,6 +447,12 @@ class LogisticRegression(PathOverC, LinearClassifier):
             Rows sum to 1.
         """
         check_is_fitted(self)
+        if self._coding.joint:
+            return np.asarray(in_blocks(softmax, self.decision_function(X)))
+        return self._predict_proba_lr(X)
+
+    def _predict_proba_lr(self, X: Any) -> Array:
+        """Return the classes' own probabilities, divided by their sum, under scikit-learn's name for them."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             both = np.empty((scores.shape[0], 2), dtype=scores.dtype)
@@ -452,8 +460,6 @@ class LogisticRegression(PathOverC, LinearClassifier):
             np.negative(scores, out=scores)
             expit(scores, out=both[:, 0])
             return both
-        if self._coding.joint:
-            return np.asarray(in_blocks(softmax, scores))
         each = expit(scores)
         totals = each.sum(axis=1, keepdims=True)
         even = np.full_like(each, 1.0 / each.shape[1])

@@ -174,7 +174,7 @@ class RidgeClassifier(LeastSquares):
             X, y = check_samples(self, X, y, reset=True, finite=False)
             self.classes_, numbers = encode_labels(self, y)
             weights = sample_weights(X, y, numbers, self.classes_, sample_weight, self.class_weight)
-            refuse_empty_classes(self.classes_, numbers, weights, sample_weight)
+            refuse_empty_classes(self.classes_, numbers, weights, sample_weight, self.class_weight)
             targets = Coding.of("ovr", len(self.classes_)).codes.astype(np.float64)
         view = view_of(X)
         problem = Regression(
