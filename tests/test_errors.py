@@ -175,3 +175,72 @@ def test_partial_fit():
 def test_regression_target():
     with pytest.raises(ValueError, match="Unknown label type"):
         Perceptron().fit(X, np.linspace(0, 1.5, 150))
+
+
+CLASSIFIERS = pytest.mark.parametrize(
+    "make",
+    [Perceptron, sx.SVC, sx.LogisticRegression, sx.KNeighborsClassifier, sx.LinearDiscriminantAnalysis],
+)
+
+
+@CLASSIFIERS
+@pytest.mark.parametrize("hole", [None, np.nan, pd.NA], ids=str)
+@pytest.mark.parametrize("container", [np.asarray, pd.Series, list])
+def test_missing_labels(make, hole, container):
+    labels = np.array(["a", "b", "c"], dtype=object)[Y]
+    labels[[7, 90]] = hole
+    with pytest.raises(ValueError, match=r"in row 7: leave out samples without a target.*notna\(y\)"):
+        make().fit(X, container(labels))
+
+
+@pytest.mark.parametrize("make", [sx.SVC, sx.SVR, sx.KNeighborsRegressor, sx.LinearSVR])
+def test_missing_targets(make):
+    numbers = Y.astype(float)
+    numbers[7] = np.nan
+    with pytest.raises(ValueError, match=r"Input y contains NaN\. The first is nan in row 7"):
+        make().fit(X, numbers)
+
+
+@pytest.mark.parametrize(
+    ("make", "classifier"),
+    [
+        (sx.SVR, "SVC"),
+        (sx.NuSVR, "NuSVC"),
+        (sx.LinearSVR, "LinearSVC"),
+        (sx.SGDRegressor, "SGDClassifier"),
+        (sx.KNeighborsRegressor, "KNeighborsClassifier"),
+    ],
+)
+@pytest.mark.parametrize("container", [np.asarray, pd.Series])
+def test_classes_given_to_regression(make, classifier, container):
+    with pytest.raises(ValueError, match=rf"predicts numbers.*such as 'a'.*use {classifier} for classes"):
+        make().fit(X, container(np.repeat(["a", "b", "c"], 50)))
+
+
+@CLASSIFIERS
+def test_columns_are_named(make):
+    table = pd.DataFrame(X[:, :2], columns=["length", "width"])
+    with pytest.raises(ValueError, match=r"row 0, column 2 \('colour'\) holds 'red'.*OneHotEncoder"):
+        make().fit(table.assign(colour="red"), Y)
+    with pytest.raises(TypeError, match=r"dates or durations \(column 'day', datetime64.*days since"):
+        make().fit(table.assign(day=pd.Timestamp("2020-01-01")), Y)
+
+
+@CLASSIFIERS
+def test_ragged_lists(make):
+    with pytest.raises(ValueError, match=r"X\[0\] has 2 value\(s\), X\[2\] has 1 value\(s\)"):
+        make().fit([[1.0, 2.0], [3.0, 4.0], [5.0]], [0, 1, 1])
+
+
+def test_names_and_texts_instead_of_samples():
+    with pytest.raises(ValueError, match=r"X is a name, not samples.*separatrix\.read"):
+        sx.LogisticRegression().fit("iris.csv", Y)
+    with pytest.raises(ValueError, match=r"X holds texts.*TfidfVectorizer"):
+        sx.LogisticRegression().fit(["one text", "another"], [0, 1])
+
+
+def test_a_misspelt_name_is_suggested():
+    with pytest.raises(AttributeError, match="no attribute 'LogisticRegresion'") as refused:
+        _ = sx.LogisticRegresion
+    assert refused.value.name == "LogisticRegresion"
+    assert refused.value.obj is sx

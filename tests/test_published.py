@@ -2,7 +2,8 @@
 
 R with its packages ``stats`` (``glm``), ``MASS`` (``lda``, ``qda``) and ``e1071`` (``svm``), on ``iris``
 and ``mtcars``; glmnet on the example of its maintainers' comparison with scikit-learn. Values with nine
-digits and more were computed with R 4.2.2, e1071 1.7.13, kernlab 0.9.32, MASS 7.3.58.2 and nnet 7.3.18.
+digits and more were computed with R 4.2.2, e1071 1.7.13, glmnet 4.1.6, kernlab 0.9.32, MASS 7.3.58.2 and
+nnet 7.3.18.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
-from separatrix import GaussianClassifier, OneClassSVM, kernels
+from separatrix import GaussianClassifier, NuSVC, NuSVR, OneClassSVM, RidgeClassifier, kernels
 from separatrix.models.discriminant import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from separatrix.models.logistic import LogisticRegression
 from separatrix.models.svc import SVC
@@ -141,6 +142,108 @@ def test_posteriors_of_mass():
     assert_allclose(model.predict_proba(IRIS[rows])[:, 1:], mle, atol=1e-8)
 
 
+def test_naive_bayes_of_e1071():
+    """``naiveBayes(iris[, 1:4], iris[, 5])``: one variance for each class and feature, divided by n_k − 1."""
+    model = GaussianClassifier(covariance="diagonal", divisor="unbiased").fit(IRIS, SPECIES)
+    expected = [[0.160936052482, 0.839063947518], [0.613435476699, 0.386564523301]]
+    assert_allclose(model.predict_proba(IRIS[[70, 83]])[:, 1:], expected, atol=1e-11)
+
+
+def test_ridge_of_mass():
+    """``lm.ridge((Species == "versicolor") ~ ., iris, lambda = 3)``: standardised with divisor n."""
+    deviations = IRIS.std(axis=0)
+    model = RidgeClassifier(alpha=3.0).fit(IRIS / deviations, SPECIES == 1)
+    expected = [0.0346623378637, -0.4896996023953, 0.113472033923, -0.3070598034159]
+    assert_allclose(model.coef_.ravel() / deviations / 2, expected, rtol=1e-9)
+    assert_allclose((model.intercept_ + 1) / 2, [1.5698038108871], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "coef"),
+    [
+        (1.0, [[0, 0, -2.85422814446, 0], [0, 0, 0, 0], [0, 0, 3.14917131023, 1.31971504297]]),
+        (
+            0.3,
+            [
+                [-0.114373693809, 0.461721528723, -2.032937333717, -0.588754589989],
+                [0.1189403224423, -0.0987813022779, 0, -0.3590466699532],
+                [0, 0, 2.05698010543, 1.37637268851],
+            ],
+        ),
+    ],
+    ids=["lasso", "elastic net"],
+)
+def test_penalties_of_glmnet(alpha, coef):
+    """``glmnet(x, Species, "multinomial", alpha, lambda = 0.02, standardize = FALSE, thresh = 1e-16)``."""
+    model = LogisticRegression(C=1 / (150 * 0.02), l1_ratio=alpha, tol=1e-10).fit(IRIS, SPECIES)
+    assert_allclose(model.coef_, coef, atol=1e-6)
+    assert_array_equal(model.coef_ == 0, np.array(coef) == 0)
+
+
+def test_weights_of_glmnet():
+    """The same with two species, ``alpha = 0.5, lambda = 0.05, weights = rep(c(1, 2), 50)``."""
+    model = LogisticRegression(C=1 / (150 * 0.05), l1_ratio=0.5, tol=1e-10)
+    model.fit(IRIS[50:], SPECIES[50:], sample_weight=np.tile([1.0, 2.0], 50))
+    assert_allclose(model.coef_, [[0, 0, 1.870648737, 1.051863511]], atol=1e-7)
+    assert_allclose(model.intercept_, [-10.876830614], atol=1e-6)
+
+
+def test_weights_of_glm():
+    """``glm(Species == "virginica" ~ Petal.Length, binomial, weights = c(rep(1, 50), rep(2, 50)))``."""
+    model = LogisticRegression(C=np.inf, tol=1e-12)
+    model.fit(IRIS[50:, 2:3], SPECIES[50:], sample_weight=np.repeat([1.0, 2.0], 50))
+    assert_allclose([model.intercept_[0], model.coef_[0, 0]], [-42.21868431565, 8.82144226957], rtol=1e-9)
+    assert_allclose(2 * model.certificate_.primal, 47.361885946, rtol=1e-10)
+
+
+def _euclidean_laplacian(A, B):
+    return np.exp(-0.5 * np.linalg.norm(A[:, None] - B[None], axis=2))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "objective", "b", "decision"),
+    [
+        (kernels.RBF(0.25), 38.2393041, 0.0752349555, [-0.172979023, 0.367452678, -0.153652151]),
+        (_euclidean_laplacian, 31.3167988, -0.081412368, [-0.352494221, 0.178462926, 0.219478706]),
+        (kernels.Bessel(1, 1, 1), 45.052242, -0.00288601433, [-0.0602251112, 0.167018542, -0.232851939]),
+        (kernels.AnovaRBF(0.5, 1), 27.2545926, -0.798948767, [0.159993763, 0.779842491, 0.0606554916]),
+        (kernels.Polynomial(2, 0.5, 1), 20.66838, 2.76761713, [-0.0685438929, 0.763710637, 0.0321686578]),
+    ],
+    ids=["rbfdot", "laplacedot", "besseldot", "anovadot", "polydot"],
+)
+def test_machines_of_kernlab(kernel, objective, b, decision):
+    """``ksvm`` of two species, ``C = 2, tol = 1e-9, scaled = FALSE``: flowers 71, 84 and 134 of iris."""
+    model = SVC(C=2.0, kernel=kernel, tol=1e-9).fit(SCALED[50:], SPECIES[50:])
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-6)
+    assert_allclose(-model.intercept_, [b], atol=5e-6)
+    assert_allclose(model.decision_function(SCALED[[70, 83, 133]]), decision, atol=5e-6)
+
+
+def test_nu_machines_of_kernlab_and_e1071():
+    """``ksvm(type = "nu-svc", nu = 0.3)``; ``svm`` with ``"nu-classification"`` and ``"nu-regression"``."""
+    two = NuSVC(nu=0.3, gamma=0.25, tol=1e-9).fit(SCALED[50:], SPECIES[50:])
+    expected = [-0.186196692, 0.257633408, -0.171301854]
+    assert_allclose(two.decision_function(SCALED[[70, 83, 133]]), expected, atol=1e-6)
+    three = NuSVC(nu=0.2, gamma=0.25, tol=1e-9).fit(SCALED, SPECIES)
+    assert_array_equal(three.n_support_, [16, 22, 20])
+    assert_allclose(-three.intercept_, [0.0326310466, 0.1302868942, -0.0088004498], atol=1e-6)
+    X = np.c_[WT, HP]
+    X = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    numbers = NuSVR(nu=0.4, C=5.0, gamma=0.25, tol=1e-10).fit(X, MPG)
+    assert_allclose(numbers.intercept_, [19.8953234632], rtol=1e-7)
+    assert_allclose(numbers.predict(X[:3]), [22.8520069375, 21.6721782096, 25.1195350099], rtol=1e-7)
+    assert_allclose(numbers.certificate_.primal, 261.119463401, rtol=1e-7)
+
+
+def test_signs_of_e1071():
+    """``svm`` of two species: there a positive value means the first class, here the second."""
+    model = SVC(gamma=0.25, tol=1e-9).fit(SCALED[50:], SPECIES[50:])
+    assert_allclose(model.intercept_, [-0.062363974774], atol=1e-7)  # rho, not its opposite
+    assert_allclose(-model.dual_coef_[0, :3], [1.0, 1.0, 0.649628257383], atol=5e-6)
+    values = [0.136392219783, -0.191590385192, 0.217557247674]
+    assert_allclose(-model.decision_function(SCALED[[70, 83, 133]]), values, atol=5e-7)
+
+
 def test_multinom_of_nnet():
     """``multinom(factor(gear) ~ qsec, mtcars)``: coefficients against the first class, deviance."""
     model = LogisticRegression(C=np.inf, tol=1e-12).fit(np.c_[QSEC], GEAR)
@@ -196,3 +299,13 @@ def test_string_kernels_of_kernlab(kernel, raw, normalised):
     K, bare = np.asarray(kernel(texts)), np.asarray(replace(kernel, normalize=False)(texts))
     assert_allclose(bare[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]], raw, rtol=1e-11)
     assert_allclose(K[[0, 0, 1], [1, 2, 2]], normalised, rtol=1e-11)
+
+
+def test_more_string_kernels_of_kernlab():
+    """``stringdot("string", length = 2, lambda = 0.5)`` and ``"fullstring"`` of length 3, not normalised."""
+    texts = ["gatagaca", "acataga", "cat"]
+    one, two, three = (kernels.Spectrum(length, normalize=False) for length in (1, 2, 3))
+    string = [[0.140625, 0.109375, 0.03125], [0.109375, 0.09375, 0.03125], [0.03125, 0.03125, 0.03125]]
+    assert_allclose(0.5**6 * two(texts), string, rtol=1e-14)
+    full = [[6.15625, 5.5, 1.625], [5.5, 5.203125, 1.640625], [1.625, 1.640625, 0.890625]]
+    assert_allclose((0.5**2 * one + 0.5**4 * two + 0.5**6 * three)(texts), full, rtol=1e-14)

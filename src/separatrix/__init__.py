@@ -12,6 +12,7 @@ Examples
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'separatrix' has no attribute {name!r}")
+    module = sys.modules[__name__]  # named, so that Python can suggest the name that was meant
+    raise AttributeError(f"module 'separatrix' has no attribute {name!r}", name=name, obj=module)
 
 
 def __dir__() -> list[str]:

@@ -21,14 +21,40 @@ def check_labels(y: Array) -> None:
     """Refuse targets that are no classes, or labels that have no order."""
     try:
         check_classification_targets(y)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y.ravel()}) if y.dtype == object else []
-        if len(kinds) < 2:
+    except (TypeError, ValueError) as error:
+        objects = y.dtype == object
+        if objects and (told := missing_label(y)):
+            raise ValueError(f"Input y contains missing labels. {told}") from None
+        kinds = sorted({type(label).__name__ for label in y.ravel()}) if objects else []
+        if len(kinds) < 2 or not isinstance(error, TypeError):
             raise
         raise TypeError(
             f"y holds labels that cannot be ordered (of types {', '.join(kinds)}): let all be text or all be "
             "numbers, for example with y.astype(str)."
         ) from None
+
+
+def missing_label(y: Any) -> str | None:
+    """Name the first label that is missing (NaN, None, pandas' NA), and what to do about it."""
+    labels = np.asarray(y, dtype=object).ravel()
+    for row, label in enumerate(labels):
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or _is_nan(label):
+            return (
+                f"The first is {label} in row {row}: leave out samples without a target, for example with "
+                "known = pandas.notna(y) and fit(X[known], y[known])."
+            )
+    return None
+
+
+def refuse_holes(y: Any) -> None:
+    """Refuse a list of texts in which labels are missing: as an array NaN would become the text "nan"."""
+    if isinstance(y, (list, tuple)) and any(isinstance(label, str) for label in y):
+        if told := missing_label(y):
+            raise ValueError(f"Input y contains missing labels. {told}")
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, (float, np.floating)) and bool(np.isnan(label))
 
 
 def _close_integers(y: Array) -> tuple[Array, Array] | None:

@@ -19,7 +19,8 @@ from sklearn.utils.validation import (
 from separatrix.data.memory import CsrView, DenseView, check_structure, view_of
 from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
-from separatrix.models._labels import shown
+from separatrix.models._labels import refuse_holes, shown
+from separatrix.models._refusal import explained, first_text, refused_dates, text_table
 
 #: Values whose sum of squares is worth threads.
 _LONG = 1 << 22
@@ -53,6 +54,7 @@ def check_samples(
         if finite:
             _check_finite(estimator, X, squares)
         return X, y
+    refuse_holes(y)
     arguments: dict[str, Any] = {} if y is None else {"y": y}
     try:
         checked = validate_data(
@@ -69,24 +71,14 @@ def check_samples(
         if samples.dtype.kind == "O":  # a list with None in it, for example
             samples = samples.astype(np.float64)
     except (TypeError, ValueError) as error:
-        if (table := _text_table(X)) is None:
-            raise
-        if (place := _first_text(table)) is None:
-            if table.dtype == object:
-                raise
+        table = text_table(X)
+        if table is not None and table.dtype != object and first_text(table) is None:
             numbers = table.astype(np.float64)  # written as texts
             return check_samples(estimator, numbers, y, reset=reset, finite=finite, squares=squares)
-        raise type(error)(
-            f"{error} ({place}). X must hold numbers: encode text columns first, for example with "
-            "sklearn.preprocessing.OneHotEncoder."
-        ) from None
+        raise explained(estimator, X, y, error) from None
     X = samples
     if X.dtype.kind in "mM":
-        raise TypeError(
-            f"X holds dates or durations ({X.dtype}), which {type(estimator).__name__} cannot compare as "
-            "they are: turn them into numbers of a unit that you choose, for example days since the first "
-            "date."
-        )
+        raise TypeError(refused_dates(estimator, str(X.dtype)))
     if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     if finite:
@@ -117,14 +109,31 @@ def check_targets(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
         )
     X, _ = check_samples(estimator, X, reset=True, finite=finite)
-    y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
+    if numeric and not sparse.issparse(y) and np.asarray(y).dtype.kind not in "biuf":
+        y = as_numbers(estimator, y)
+    refuse_holes(y)
+    try:
+        y = _check_y(y, multi_output=True, y_numeric=numeric, estimator=estimator)
+    except (TypeError, ValueError) as error:
+        raise explained(estimator, None, y, error) from None
     check_consistent_length(X, y)
-    if numeric and y.dtype.kind in "SUmM":
-        raise ValueError(
-            f"{type(estimator).__name__} predicts numbers, but y holds {y.dtype}: convert it to float, or "
-            "use a classifier for classes."
-        )
     return X, np.asarray(y.toarray() if sparse.issparse(y) else y)
+
+
+def as_numbers(estimator: Any, y: Any) -> Array:
+    """Return targets as numbers in double precision, or refuse classes with the model for them."""
+    given = np.asarray(y)
+    try:
+        if given.dtype.kind not in "mM":
+            return np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    name = type(estimator).__name__
+    classifier = name.replace("SVR", "SVC").replace("Regressor", "Classifier")
+    raise ValueError(
+        f"{name} predicts numbers, but y holds {given.dtype}, such as {shown(given.flat[0])}: convert it to "
+        f"float, or use {'a classifier' if classifier == name else classifier} for classes."
+    )
 
 
 def _check_width(X: Any) -> None:
@@ -174,6 +183,7 @@ def check_texts(estimator: Any, X: Any, y: Any = None) -> tuple[Array, Any]:
     for name in ("n_features_in_", "feature_names_in_"):
         estimator.__dict__.pop(name, None)
     if y is not None:
+        refuse_holes(y)
         y = column_or_1d(y, warn=True)
         check_consistent_length(texts, y)
     return texts, y
@@ -187,25 +197,6 @@ def refuse_texts(estimator: Any, X: Any, kernel: Any) -> None:
             "string kernel, for example separatrix.kernels.Spectrum(3), or turn the texts into numbers, "
             "for example with sklearn.feature_extraction.text.TfidfVectorizer."
         )
-
-
-def _text_table(X: Any) -> Array | None:
-    """Return samples among which there may be texts as an array, or None where there are none."""
-    try:
-        array = np.asarray(X)
-    except Exception:  # whatever a foreign container raises: the caller goes on with its own error
-        return None
-    return array if array.ndim == 2 and array.dtype.kind in "OUS" else None
-
-
-def _first_text(table: Array) -> str | None:
-    """Name the first entry of an object or text array that is not a number."""
-    for (row, column), value in np.ndenumerate(table):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            return f"row {row}, column {column} holds {shown(value)}"
-    return None
 
 
 def _check_finite(estimator: Any, X: Any, squares: bool = False) -> None:

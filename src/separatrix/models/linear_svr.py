@@ -15,7 +15,7 @@ from separatrix.data.view import Array
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearModel
 from separatrix.models._linear_svm import SHARED_CONSTRAINTS, LinearSVM
-from separatrix.models._validation import check_samples, score_samples
+from separatrix.models._validation import as_numbers, check_samples, score_samples
 from separatrix.models._weights import checked_weights
 from separatrix.problem import Problem
 
@@ -132,7 +132,7 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
             X, _ = check_samples(self, X, reset=True, squares=True)
         else:
             X, y = check_samples(self, X, y, reset=True, squares=True)
-        targets = np.ascontiguousarray(y, dtype=np.float64)
+        targets = as_numbers(self, y)
         problem = Problem(
             view_of(X),
             np.zeros(X.shape[0], dtype=np.int32),

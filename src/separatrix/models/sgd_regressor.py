@@ -13,7 +13,7 @@ from separatrix.data.view import Array
 from separatrix.models._hold_out import hold_out
 from separatrix.models._start import Start
 from separatrix.models._stochastic import REGRESSION_LOSSES, StochasticGradient
-from separatrix.models._validation import check_samples, score_samples
+from separatrix.models._validation import as_numbers, check_samples, score_samples
 from separatrix.models._weights import checked_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
@@ -188,13 +188,7 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
     def _numbers(self, y: Any) -> Array:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        try:
-            return np.ascontiguousarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{type(self).__name__} predicts numbers, but y holds {np.asarray(y).dtype}: convert it to "
-                "float, or use SGDClassifier for classes."
-            ) from None
+        return as_numbers(self, y)
 
     def _regression(self, X: Any, y: Array, weights: Array | None) -> Problem:
         one_column = np.ones((1, 1), dtype=np.int8)

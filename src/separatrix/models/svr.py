@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from separatrix.data.view import Array
 from separatrix.models._base import whole
 from separatrix.models._svm_samples import checked_weights
+from separatrix.models._validation import as_numbers
 from separatrix.models.kernel_svm import KernelSVM, Solver
 from separatrix.solvers._loop import guarded
 from separatrix.solvers.machines import Machine, moved
@@ -53,7 +54,7 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
             The fitted estimator.
         """
         X, samples, y = self._take_samples(X, y)
-        targets = column_or_1d(y, warn=True, dtype=np.float64)
+        targets = column_or_1d(as_numbers(self, y), warn=True)
         weights = checked_weights(X, sample_weight)
         self._find_kernel(X, weights)
         rows = np.arange(targets.size) if weights is None else np.flatnonzero(weights > 0)
