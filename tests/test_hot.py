@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from oracles import shuffle
-from separatrix import Perceptron, _hot
+from separatrix import Perceptron, SGDClassifier, _hot
 from separatrix.data.memory import view_of
 from separatrix.solvers import _order
 
@@ -76,6 +76,35 @@ def test_close_decisions_are_those_of_dense_rows(each_set, dtype, multiclass, n_
             assert_array_equal(csr.coef_, dense.coef_)
             for column in ("mistakes", "margin_errors", "training_errors"):
                 assert [h[column] for h in csr.history_] == [h[column] for h in dense.history_]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("longest", [3, 9, 40])
+def test_rows_of_any_length_decide_as_dense_ones(each_set, dtype, index, longest):
+    """Two classes, whose rows are read by eights: empty and short ones, at the begin of the arrays too."""
+    rng = np.random.default_rng(longest)
+    lengths = np.concatenate([[0, 1, 2], rng.integers(0, longest + 1, 200)])
+    X = np.zeros((lengths.size, 45), dtype=dtype)
+    for row, length in zip(X, lengths, strict=True):
+        row[rng.permutation(45)[:length]] = rng.integers(-3, 4, length) * 0.1
+    y = rng.integers(0, 2, lengths.size)
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(index), csr.indptr.astype(index)
+    for name in each_set:
+        _hot.use_instruction_set(name)
+        for keep, margin, fit_intercept in (("best", 0.0, False), ("last", 0.3, True), ("best", 0.3, True)):
+            options = {"keep": keep, "margin": margin, "fit_intercept": fit_intercept, "shuffle": False}
+            dense, stored = (Perceptron(max_iter=5, tol=None, **options).fit(rows, y) for rows in (X, csr))
+            assert_array_equal(stored.coef_, dense.coef_)
+            assert_array_equal(stored.intercept_, dense.intercept_)
+            for column in ("mistakes", "margin_errors", "training_errors"):
+                assert [h[column] for h in stored.history_] == [h[column] for h in dense.history_]
+        dense, stored = (
+            SGDClassifier(max_iter=5, tol=None, fit_intercept=False, shuffle=False).fit(rows, y).coef_
+            for rows in (X, csr)
+        )
+        assert_allclose(stored, dense, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100])

@@ -7,6 +7,7 @@
 #include "csr_rows.hpp"
 #include "kernels.hpp"
 #include "perceptron.hpp"
+#include "perceptron_plain.hpp"
 #include "sgd.hpp"
 
 namespace separatrix {
@@ -18,13 +19,22 @@ std::int64_t learn(const Array& array, PerceptronState<T>& state, JudgeState<T>*
     const auto rows = rows_of(array);
     using Rows = std::remove_const_t<decltype(rows)>;
     if (state.scale) return PerceptronPass<true, 0, Rows>(rows, state, judge).run(visits);
+    if (is_plain(state)) {
+        if (judge) learn_plainly<true, Rows>(rows, state, judge, visits);
+        else learn_plainly<false, Rows>(rows, state, judge, visits);
+        return visits.end;
+    }
     if (state.columns == 1) return PerceptronPass<false, 1, Rows>(rows, state, judge).run(visits);
     return PerceptronPass<false, 0, Rows>(rows, state, judge).run(visits);
 }
 
 template <class T, class Array>
 void judge_array(const Array& array, JudgeState<T>& state, const Visits& visits) {
-    judge(rows_of(array), state, visits);
+    const auto rows = rows_of(array);
+    using Rows = std::remove_const_t<decltype(rows)>;
+    if constexpr (Rows::FEATURE_MAJOR)
+        if (is_plain(state)) return judge_plainly<Rows>(rows, state, visits);
+    judge(rows, state, visits);
 }
 
 template <class T, class Array>

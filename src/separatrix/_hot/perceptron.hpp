@@ -27,6 +27,13 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+// Whether a score of its column is an error for a sample of this code. No branch: it cannot be foreseen.
+template <class T>
+inline bool is_error(int code, T f, T margin) {
+    const bool mistaken = code > 0 ? f < T(0) : f >= T(0);
+    return (code != 0) & (mistaken | (code * f < margin));
+}
+
 // Counts the errors of the scores that s.scores holds for a row of class c.
 template <class T>
 inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
@@ -39,12 +46,8 @@ inline void count_errors(JudgeState<T>& s, std::int64_t c, double weight) {
         return;
     }
     const std::int8_t* codes = s.codes + c * s.columns;
-    for (std::int64_t k = 0; k < s.columns; ++k) {
-        if (codes[k] == 0) continue;
-        // No branch: which samples are wrong cannot be foreseen.
-        const bool mistaken = codes[k] > 0 ? f[k] < T(0) : f[k] >= T(0);
-        s.errors[k] += mistaken | (codes[k] * f[k] < s.margin) ? weight : 0.0;
-    }
+    for (std::int64_t k = 0; k < s.columns; ++k)
+        s.errors[k] += is_error(codes[k], f[k], s.margin) ? weight : 0.0;
 }
 
 inline float distance(float a, float b) { return __builtin_fabsf(a - b); }
@@ -53,12 +56,14 @@ inline double distance(double a, double b) { return __builtin_fabs(a - b); }
 // Whether scores that are off by at most `bound` still decide as they should: each column by its sign and
 // the margin, or by which of them is the largest. False for what is not a number.
 template <class T>
+inline bool is_clear(T f, T margin, T bound) {
+    const T size = distance(f, T(0));
+    return (size > bound) & (distance(size, margin) > bound);
+}
+template <class T>
 inline bool signs_are_clear(const T* f, const std::uint8_t* wanted, std::int64_t columns, T margin, T bound) {
     bool clear = true;
-    for (std::int64_t k = 0; k < columns; ++k) {
-        const T size = distance(f[k], T(0));
-        clear &= (wanted[k] == 0) | ((size > bound) & (distance(size, margin) > bound));
-    }
+    for (std::int64_t k = 0; k < columns; ++k) clear &= (wanted[k] == 0) | is_clear(f[k], margin, bound);
     return clear;
 }
 template <class T>
