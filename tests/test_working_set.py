@@ -246,7 +246,7 @@ def test_dependent_features_of_unequal_size_do_not_slow_the_model(l2, dtype):
     model = GramModel(view_of(X), ones, np.arange(200), np.zeros(200), False, "whole", False)
     exact = X.astype(np.float64)
     W, G = np.zeros((1, 200)), -(exact.T @ rng.normal(size=40))[None]
-    D, _ = model.minimise(W, G, np.zeros(1), 0.5, l2, 1e-12, _Unhurried())
+    D, _ = model.minimise(W, G, np.zeros(1), 0.5, l2, 1e-14, _Unhurried())  # as where steps got nowhere
     assert violation(W + D, G + D @ exact.T @ exact, 0.5, l2).max() <= 1e-5 * 0.5
     assert l2 > 0 or np.count_nonzero(D) <= 40
 
@@ -299,7 +299,7 @@ def test_time_and_interrupts_leave_valid_weights():
     problem = problem_of(X, y, "joint")
     result = solve(problem, 0.1, tol=1e-15, max_time=0.0)
     assert result.certificate.status == "max_time"
-    assert "raise max_time" in result.certificate.message
+    assert "raise max_time, scale the features" in result.certificate.message
     assert np.isfinite(result.coef).all()
     solver = WorkingSet(problem, l1=0.1, l2=0.0, coef=np.zeros((3, 12)), intercept=np.zeros(3), tol=1e-15)
     control = Control(None)

@@ -331,7 +331,7 @@ def explain(status: str, gap: float, tol: float, worst: float | None = None) -> 
         return reached
     remedy = {
         "max_iter": "raise max_iter, scale the features (StandardScaler), or lower C",
-        "max_time": "raise max_time",
+        "max_time": "raise max_time, scale the features (StandardScaler), or lower C",
         "interrupted": "fit again to go on",
     }[status]
     return f"{reached}, above tol={tol:g}: {remedy}"

@@ -234,7 +234,7 @@ class GramModel:
         step = np.zeros_like(weights)
         falls = np.zeros(count)
         sweeps = int(min(max(_CALL_WORK / max(1.0, count * size * size), 1), 30))
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             if _hot.gram_descent(H, gradient, weights, step, falls, l1, l2, sweeps, eta) <= eta:
                 break
             if control.expired():
@@ -242,8 +242,8 @@ class GramModel:
             for block in range(count):
                 one = H[block], weights[block], gradient[block], step[block], l1, l2
                 # A weight that has become 0 stays so until the others have their values: a sweep would bring
-                # it back.
-                for _ in range(size):
+                # it back. Where few sweeps are enough, so is one step after them.
+                for _ in range(min(size, 2**number)):
                     if not self._on_support(*one) or control.expired():
                         break
         D = step.reshape(W.shape)

@@ -170,7 +170,7 @@ def _explain(status: str, reached: str, tol: float, parts: list[Part]) -> str:
         return f"{reached}; {weights}"
     remedy = {
         "max_iter": "raise max_iter, or tol if the precision of the data allows no less",
-        "max_time": "raise max_time",
+        "max_time": "raise max_time, scale the features (StandardScaler), or lower C",
         "interrupted": "fit again to go on",
     }[status]
     return f"{reached}, above tol={tol:g}: {remedy}; {weights}"
