@@ -330,6 +330,8 @@ def test_scores_of_views(columns, dtype, weights_dtype):
         assert found[0].dtype == np.result_type(dtype, weights_dtype)
         assert_array_equal(found[0], found[1])
         assert_allclose(found[0], exact, rtol=tol, atol=50 * tol)
+    few = view_of(narrow[:3]).scores(W, b)  # too few rows to be worth whole registers
+    assert_allclose(few, exact[:3], rtol=tol, atol=50 * tol)
     chosen = np.flatnonzero(rng.random(9000) < 0.5)
     assert_allclose(ChosenRows(view_of(narrow), chosen).scores(W, b), exact[chosen], rtol=tol, atol=50 * tol)
 

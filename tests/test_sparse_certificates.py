@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from separatrix.data.memory import view_of
-from separatrix.data.view import padding
+from separatrix.data.view import by_feature, padding
 from separatrix.losses import get_loss
 from separatrix.models._start import seed_of
 from separatrix.models.neighbors import KNeighborsClassifier
@@ -33,8 +33,8 @@ def test_products_are_those_of_dense_rows(K, layout, monkeypatch):
     view, columns = view_of(sparse.csr_matrix(X)), 1 if K == 2 else K
     W, R = rng.normal(size=(columns, 7)), np.zeros((300, padding(columns)))
     R[:, :columns] = rng.normal(size=(300, columns))
-    by_feature = _products.by_feature(view, W)
-    scores = np.concatenate([_products.sparse_scores(view, rows, by_feature) for rows in view.parts()])
+    weights = by_feature(view, W)
+    scores = np.concatenate([_products.sparse_scores(view, rows, weights) for rows in view.parts()])
     scores = scores[:, :columns]
     np.testing.assert_allclose(scores, X @ W.T, atol=1e-12)
     np.testing.assert_allclose(_products.sparse_transposed(view, R), X.T.astype(float) @ R, atol=1e-10)
@@ -57,9 +57,9 @@ def test_normal_products_of_sparse_rows(n, columns, dtype, weighted):
 def test_few_rows_of_many_features_leave_the_weights_as_they_are():
     X, _, rng = _samples(4, 500, 3, density=0.01)
     view, W = view_of(sparse.csr_array(X)), rng.normal(size=(3, 500))
-    by_feature = _products.by_feature(view, W)
-    assert by_feature.shape == (500, 3)
-    np.testing.assert_allclose(_products.sparse_scores(view, slice(0, 4), by_feature), X @ W.T, atol=1e-12)
+    weights = by_feature(view, W)
+    assert weights.shape == (500, 3)
+    np.testing.assert_allclose(_products.sparse_scores(view, slice(0, 4), weights), X @ W.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("penalty", [Penalty(0.01, 0.0), Penalty(0.01, 1.0), Penalty(0.01, 0.3), Penalty()])

@@ -30,8 +30,8 @@ _GROUPS, _TOTAL_BYTES = 16, 64 << 20
 _PRODUCT_ROWS, _PRODUCT_BYTES = 928, 32 << 20
 #: Multiply-adds up to which blocks and threads cost more than they gain; the same for sparse rows.
 _SERIAL, _SERIAL_SPARSE = 1 << 22, 1 << 18
-#: How many times as many columns registers may hold as there are: beyond, they wait for memory.
-_WASTE = 1.25
+#: With fewer stored values per feature, padding the weights costs more than it saves.
+_FEW = 4
 #: Most columns of weights for which BLAS spends more on packing rows than on products, and bytes of a row
 #: that each of them needs: products are summed in registers, which are folded at the end of a row.
 _THIN, _ROW_BYTES = 12, 64
@@ -52,6 +52,19 @@ def csr_parts(block: Any) -> tuple[Array, Array, Array]:
 def padding(columns: int) -> int:
     """Return how many columns so many are padded to: whole registers."""
     return 1 if columns == 1 else -(-columns // 8) * 8
+
+
+def by_feature(view: DataView, coef: Array, dtype: Any = np.float64) -> Array:
+    """Return weights of shape (columns, features) as (features, columns), padded unless the rows are few.
+
+    One look-up of a feature then serves all columns, in whole registers.
+    """
+    K, d = coef.shape
+    if padding(K) == K or view.shape[0] * view.row_elements < _FEW * d:
+        return np.ascontiguousarray(coef.T, dtype=dtype)
+    W = np.empty((d, padding(K)), dtype=dtype)
+    W[:, :K], W[:, K:] = coef.T, 0.0
+    return W
 
 
 class _Sums:
@@ -78,7 +91,11 @@ class DataView(ABC):
         float32 or float64, the precision in which solvers work on these data.
     sparse : bool
         Whether blocks are CSR matrices.
+    rows_in_place : bool
+        Whether compiled loops can follow sparse rows where they lie, in blocks of any length.
     """
+
+    rows_in_place = False
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -166,7 +183,11 @@ class DataView(ABC):
         n, K = self.shape[0], coef.shape[0]
         out = np.empty((n, K), dtype=np.result_type(self.dtype, coef.dtype))
         work = n * self.row_elements * K
-        parts = self.parts() if work > (_SERIAL_SPARSE if self.sparse else _SERIAL) else [slice(0, n)]
+        serial = _SERIAL_SPARSE if self.sparse else _SERIAL
+        parts = self.parts() if work > serial else [slice(0, n)]
+        if self.rows_in_place and len(parts) > 2:  # not shorter than a thread takes to wake
+            count = max(2, min(len(parts), int(work / (4 * serial))))
+            parts = [slice(k * n // count, (k + 1) * n // count) for k in range(count)]
         write = self._sparse_scores(coef, out) if self.sparse else self._dense_scores(coef, out)
 
         def task(number: int) -> None:
@@ -196,23 +217,14 @@ class DataView(ABC):
         return write
 
     def _sparse_scores(self, coef: Array, out: Array) -> Callable[[slice], None]:
-        """Return what writes the scores of some sparse rows.
-
-        Weights stand as (features, columns): one look-up of a feature serves all columns, in whole registers.
-        """
-        K, d = coef.shape
-        padded = padding(K)
-        if padded > _WASTE * K:
-            weights = np.ascontiguousarray(coef.T)  # SciPy would copy them into this order for each block
-
-            def by_scipy(rows: slice) -> None:
-                out[rows] = self.read(rows) @ weights
-
-            return by_scipy
-        weights = np.empty((d, padded), dtype=out.dtype)
-        weights[:, :K], weights[:, K:] = coef.T, 0.0
+        """Return what writes the scores of some sparse rows."""
+        K, weights = coef.shape[0], by_feature(self, coef, out.dtype)
+        padded = weights.shape[1]
 
         def write(rows: slice) -> None:
+            if padded != padding(K):
+                out[rows] = self.read(rows) @ weights
+                return
             found = out[rows] if padded == K else np.empty((rows.stop - rows.start, padded), dtype=out.dtype)
             _hot.padded_scores(*self.compiled_rows(rows), weights, found)
             if padded > K:

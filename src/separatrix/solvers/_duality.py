@@ -27,10 +27,10 @@ import numpy as np
 
 from separatrix.certificate import Certificate
 from separatrix.data.threads import in_threads, single_threaded
-from separatrix.data.view import BLOCK_BYTES, Array, padding
+from separatrix.data.view import BLOCK_BYTES, Array, by_feature, padding
 from separatrix.problem import Penalty, Problem
 from separatrix.solvers._loop import Outcome
-from separatrix.solvers._products import by_feature, sparse_scores, sparse_transposed
+from separatrix.solvers._products import sparse_scores, sparse_transposed
 
 #: Up to this size the slopes of all samples are kept for a second product; beyond it that product is made on
 #: the way, for both signs of ``α`` apart.

@@ -14,10 +14,10 @@ import numpy as np
 
 from separatrix.certificate import Certificate
 from separatrix.data.threads import in_threads, single_threaded
-from separatrix.data.view import BLOCK_BYTES, Array
+from separatrix.data.view import BLOCK_BYTES, Array, by_feature
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Outcome
-from separatrix.solvers._products import by_feature, sparse_scores
+from separatrix.solvers._products import sparse_scores
 
 
 @dataclass

@@ -17,18 +17,6 @@ from separatrix.data.view import Array, DataView, padding
 #: Up to this width threads share the rows of a transposed product, beyond it the columns.
 _NARROW = 16
 _TASK_COLUMNS = 32
-#: With fewer stored values per feature, padding the weights costs more than it saves.
-_FEW = 4
-
-
-def by_feature(view: DataView, coef: Array) -> Array:
-    """Return weights of shape (columns, features) as the loops want them; as they are where rows are few."""
-    K, d = coef.shape
-    if padding(K) == K or view.shape[0] * view.row_elements < _FEW * d:
-        return np.ascontiguousarray(coef.T, dtype=np.float64)
-    W = np.empty((d, padding(K)))
-    W[:, :K], W[:, K:] = coef.T, 0.0
-    return W
 
 
 def sparse_scores(view: DataView, rows: slice, W: Array) -> Array:
