@@ -1,4 +1,4 @@
-"""Types of the compiled core (sources in the folder ``_hot``). It checks nothing: callers have."""
+"""Types of the compiled core (sources in the folder ``_hot``). It checks no values: callers have."""
 
 from typing import Any
 

@@ -264,7 +264,9 @@ def _huber_value(residual: ArrayLike, epsilon: float) -> Values:
 
 
 def _huber_slope(residual: ArrayLike, epsilon: float) -> Values:
-    return np.clip(_floating(residual), -epsilon, epsilon)
+    r = _floating(residual)
+    edge = r.dtype.type(epsilon)  # NumPy before 2 would give a scalar the type of a Python number
+    return np.clip(r, -edge, edge)
 
 
 def _huber_curvature(residual: ArrayLike, epsilon: float) -> Values:

@@ -24,8 +24,14 @@ Response response_of(const Array<const double>& f, const Optional<const double>&
                      const Optional<const std::int8_t>& codes, const Optional<const double>& numbers,
                      const Array<const double>& upper, const Optional<const double>& v0, double rho, double epsilon,
                      bool bounded) {
+    const std::size_t count = f.size();
+    expect_room(q, count, "q: one for every sample is needed");
+    expect_room(codes, count, "codes: one for every sample is needed");
+    expect_room(numbers, count, "numbers: one for every sample is needed");
+    expect_room(upper, count, "upper: one for every sample is needed");
+    expect_room(v0, count, "v0: one for every sample is needed");
     return {
-        .count = static_cast<std::int64_t>(f.shape(0)),
+        .count = static_cast<std::int64_t>(count),
         .f = f.data(),
         .q = pointer(q),
         .t = 0,
@@ -194,6 +200,8 @@ void separatrix::bind_box_dual(nb::module_& m) {
            const Array<const double>& upper, const Optional<const double>& v0, double rho, double epsilon,
            bool bounded, const Optional<double>& v, const Optional<std::uint8_t>& inside) {
             Response response = response_of(f, q, codes, numbers, upper, v0, rho, epsilon, bounded);
+            expect_room(v, f.size(), "v: one for every sample is needed");
+            expect_room(inside, f.size(), "inside: one for every sample is needed");
             response.t = t;
             response.v = pointer(v);
             response.inside = pointer(inside);
@@ -219,8 +227,11 @@ void separatrix::bind_box_dual(nb::module_& m) {
         "l1_model",
         [](const Array<const double>& H, const Array<const double>& lambda, const Array<double>& z,
            const Array<double>& g, double eta) {
+            const std::size_t size = z.size();
+            expect_room(H, size * size, "H: one for every pair is needed");
+            expect_room(lambda, size, "lambda_: one for every weight is needed");
+            expect_room(g, size, "g: one for every weight is needed");
             nb::gil_scoped_release release;
-            const std::size_t size = z.shape(0);
             std::vector<double> work(size * (size + 4));
             std::vector<std::int64_t> support(size);
             kernel_set().l1_model({static_cast<std::int64_t>(size), H.data(), lambda.data(), z.data(), g.data(),
@@ -233,6 +244,8 @@ void separatrix::bind_box_dual(nb::module_& m) {
            const Array<const double>& upper, const Array<const double>& w, const Array<const double>& z,
            const Array<const double>& lambda, double start) {
             const Response response = response_of(f, q, codes, {}, upper, {}, 2.0, 0.0, false);
+            expect_room(z, w.size(), "z: one for every weight is needed");
+            expect_room(lambda, w.size(), "lambda_: one for every weight is needed");
             nb::gil_scoped_release release;
             return kernel_set().l1_search(response, w.data(), z.data(), lambda.data(),
                                           static_cast<std::int64_t>(w.shape(0)), start);

@@ -58,6 +58,12 @@ void separatrix::bind_coordinate(nb::module_& m) {
     m.def("gram_descent", [](const Array<const double>& H, const Array<double>& gradient,
                              const Array<const double>& weights, const Array<double>& step,
                              const Array<double>& falls, double l1, double l2, std::int64_t sweeps, double tol) {
+        expect(H.ndim() == 3 && H.shape(1) == H.shape(2), "H must be square, one for every block");
+        const std::size_t count = H.shape(0) * H.shape(1);
+        expect_room(gradient, count, "gradient: one for every weight is needed");
+        expect_room(weights, count, "weights: one for every row of H is needed");
+        expect_room(step, count, "step: one for every weight is needed");
+        expect_room(falls, H.shape(0), "falls: one for every block is needed");
         nb::gil_scoped_release release;
         return chosen_kernels().gram_descent(
             H.data(), gradient.data(), weights.data(), step.data(), falls.data(),

@@ -93,6 +93,10 @@ void separatrix::bind_delimited(nb::module_& m) {
     // do not equal `passed` may be numbers, and whether more than this share of all may be different.
     m.def("text_doubts", [](const std::vector<std::pair<Array<const std::int32_t>, Array<const char>>>& chunks,
                             const std::string& passed, double share) {
+        for (const auto& [ends, bytes] : chunks)
+            expect(ends.size() > 0 && ends.data()[0] >= 0 &&
+                       static_cast<std::size_t>(ends.data()[ends.size() - 1]) <= bytes.size(),
+                   "texts must end within their bytes");
         const nb::gil_scoped_release release;
         std::int64_t count = 0;
         for (const auto& [ends, bytes] : chunks) count += static_cast<std::int64_t>(ends.size()) - 1;

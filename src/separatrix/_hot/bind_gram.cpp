@@ -18,6 +18,11 @@ void bind_rows(nb::module_& m) {
            const std::optional<Array<const double>>& weights, const std::optional<Array<const double>>& origin,
            const std::optional<Array<double>>& sums, const std::optional<Array<double>>& gram) {
             const auto d = static_cast<std::int64_t>(X.shape(1));
+            expect_room(classes, X.shape(0), "classes: one for every row is needed");
+            expect_room(weights, X.shape(0), "weights: one for every row is needed");
+            expect_room(origin, X.shape(1), "origin: a number for every feature is needed");
+            expect_room(sums, X.shape(1), "sums: one for every feature is needed");
+            expect_room(gram, X.shape(1) * X.shape(1), "gram: one for every pair of features is needed");
             const GramRows<Data> rows = {
                 .X = X.data(),
                 .row_stride = X.stride(0),
@@ -51,6 +56,7 @@ void bind_gram(nb::module_& m) {
     m.def(
         "mirror",
         [](const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& gram) {
+            expect(gram.shape(0) == gram.shape(1), "gram must be square");
             nb::gil_scoped_release release;
             SEPARATRIX_CHOSEN(grams).mirror(gram.data(), static_cast<std::int64_t>(gram.shape(0)));
         },

@@ -234,12 +234,19 @@ void separatrix::bind_machine_sums(nb::module_& m) {
     m.def("pair_scores", [](const Array<const double>& sums, std::int64_t classes, const Array<const double>& intercept,
                             const Array<double>& to) {
         const auto rows = static_cast<std::int64_t>(sums.shape(0));
+        const auto pairs = static_cast<std::size_t>(classes > 1 ? classes * (classes - 1) / 2 : 0);
+        expect_room(sums, 2 * pairs * sums.shape(0), "sums: two for every pair are needed");
+        expect_room(intercept, pairs, "intercept: one for every pair is needed");
+        expect_room(to, pairs * sums.shape(0), "scores: one for every row and pair are needed");
         nb::gil_scoped_release release;
         chosen_set().pairs.scores(sums.data(), rows, classes, intercept.data(), to.data());
     });
     const auto def_votes = [&]<class T>(T) {
         m.def("pair_votes", [](const Array<const T>& scores, std::int64_t classes, const Array<T>& to) {
             const auto rows = static_cast<std::int64_t>(scores.shape(0));
+            const auto K = static_cast<std::size_t>(classes > 0 ? classes : 0);
+            expect_room(scores, K * (K - (K > 0)) / 2 * scores.shape(0), "scores: one for every row and pair is needed");
+            expect_room(to, K * scores.shape(0), "votes: one for every row and class are needed");
             nb::gil_scoped_release release;
             if constexpr (std::is_same_v<T, float>) chosen_set().pairs.votes_float(scores.data(), rows, classes, to.data());
             else chosen_set().pairs.votes_double(scores.data(), rows, classes, to.data());

@@ -87,6 +87,10 @@ void separatrix::bind_small_smo(nb::module_& m) {
            const std::optional<Array<const double>>& price, const Array<const double>& linear,
            const Array<const double>& alpha, const Array<const double>& E) {
             const auto n = static_cast<std::int64_t>(alpha.shape(0));
+            expect(middle >= 0 && middle <= n, "middle must be between 0 and the number of variables");
+            for (const auto* each : {&signs, &upper, &linear, &E})
+                expect_room(*each, alpha.size(), "signs, upper, linear and E need a number for every variable");
+            expect_room(price, alpha.size(), "price: one for every variable is needed");
             const DualGapOf of(signs.data(), upper.data(), pointer(price), linear.data(), alpha.data(),
                                E.data());
             DualGap found;
@@ -106,7 +110,14 @@ void separatrix::bind_small_smo(nb::module_& m) {
             const double *f = scores.data(), *s = pointer(weights);
             const bool* side = positive.data();
             double *to_A = A.data(), *to_B = B.data();
-            const std::size_t count = A.shape(0);
+            const std::size_t count = A.size();
+            expect_room(B, count, "B: one for every sigmoid is needed");
+            expect_room(starts, count + 1, "starts: one more than sigmoids are needed");
+            for (std::size_t k = 0; k < count; ++k) expect(0 <= at[k] && at[k] <= at[k + 1], "starts must ascend from 0");
+            const auto last = static_cast<std::size_t>(at[count]);
+            expect_room(scores, last, "scores: starts go beyond them");
+            expect_room(positive, last, "positive: starts go beyond them");
+            expect_room(weights, last, "weights: starts go beyond them");
             nb::gil_scoped_release release;
             for (std::size_t k = 0; k < count; ++k)
                 Sigmoid(f + at[k], side + at[k], s ? s + at[k] : nullptr, at[k + 1] - at[k]).fit(to_A[k], to_B[k]);

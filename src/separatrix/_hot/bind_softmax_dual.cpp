@@ -109,6 +109,13 @@ void separatrix::bind_softmax_dual(nb::module_& m) {
     m.def("softmax_rows", [](const Array<const double>& scores, const Array<const double>& offsets,
                              const Array<const std::int32_t>& classes, const Array<const double>& weights,
                              std::int64_t columns, const Array<double>& P) {
+        expect(scores.ndim() == 2 && 0 < columns && columns <= static_cast<std::int64_t>(scores.shape(1)) &&
+                   scores.shape(1) % 8 == 0,
+               "scores must have a row for every sample, of at least `columns` columns and whole registers");
+        expect_room(offsets, scores.shape(1), "offsets: one for every column of scores is needed");
+        expect_room(classes, scores.shape(0), "classes: one for every row is needed");
+        expect_room(weights, scores.shape(0), "weights: one for every row is needed");
+        expect_room(P, scores.size(), "P: as many as scores are needed");
         nb::gil_scoped_release release;
         return kernel_set().softmax(scores.data(), offsets.data(), classes.data(), weights.data(),
                                     static_cast<std::int64_t>(scores.shape(0)), columns,

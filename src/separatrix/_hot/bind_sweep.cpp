@@ -16,15 +16,23 @@ const SweepKernels<Data>& sweeps() {
     else return chosen_kernels().sweeps->double_precision;
 }
 
-SweepState state_of(const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
+SweepState state_of(std::size_t rows, std::size_t features, const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
                     const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
                     const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
                     const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
+    const std::size_t columns = intercept.size();
+    expect_room(classes, rows, "classes: one for every row is needed");
+    expect_room(weights, rows, "weights: one for every row is needed");
+    expect_room(codes, columns, "codes: one for every column is needed");
+    expect_room(coef, columns * features, "coef: one for every column and feature is needed");
+    expect_room(gradient, coef.size(), "gradient: as many as coef has are needed");
+    expect_room(gradient_intercept, columns, "gradient_intercept: one for every column is needed");
+    expect_room(residuals, rows * columns, "residuals: one for every row and column is needed");
     return {
         .classes = classes.data(),
         .weights = pointer(weights),
         .codes = pointer(codes),
-        .columns = static_cast<std::int64_t>(intercept.shape(0)),
+        .columns = static_cast<std::int64_t>(columns),
         .stride = 0,
         .coef = coef.data(),
         .intercept = intercept.data(),
@@ -43,8 +51,8 @@ void bind_dense(nb::module_& m) {
            const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
            const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
            const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
-            const SweepState state =
-                state_of(classes, weights, codes, coef, intercept, gradient, gradient_intercept, residuals);
+            const SweepState state = state_of(X.shape(0), X.shape(1), classes, weights, codes, coef, intercept, gradient,
+                                              gradient_intercept, residuals);
             const auto sweep = single ? sweeps<Data>().dense_single : sweeps<Data>().dense_double;
             nb::gil_scoped_release release;
             return sweep(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
@@ -58,8 +66,12 @@ void bind_dense(nb::module_& m) {
            const std::optional<Array<const double>>& weights, const Array<const double>& targets,
            const Array<const double>& coef, const Array<const double>& intercept, const Array<double>& gradient,
            const Array<double>& slack, const Array<double>& losses, const std::optional<Array<double>>& errors) {
-            const SquaresState state = {state_of(classes, weights, {}, coef, intercept, gradient, slack, {}),
-                                        targets.data(), losses.data(), pointer(errors)};
+            const SquaresState state = {
+                state_of(X.shape(0), X.shape(1), classes, weights, {}, coef, intercept, gradient, slack, {}),
+                targets.data(), losses.data(), pointer(errors)};
+            expect_room(targets, intercept.size(), "targets: one for every column is needed");
+            expect_room(losses, intercept.size(), "losses: one for every column is needed");
+            expect_room(errors, 1, "errors: a place for their sum is needed");
             nb::gil_scoped_release release;
             sweeps<Data>().squares(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
                                    static_cast<std::int64_t>(X.shape(1)), state);
@@ -86,6 +98,8 @@ void bind_dense(nb::module_& m) {
         "column_sums",
         [](const Matrix<const Data>& X,
            const std::optional<Array<const double>>& weights, const Array<double>& sums) {
+            expect_room(weights, X.shape(0), "weights: one for every row is needed");
+            expect_room(sums, 2 * X.shape(1), "sums: two for every feature are needed");
             nb::gil_scoped_release release;
             sweeps<Data>().column_sums(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
                                        static_cast<std::int64_t>(X.shape(1)), pointer(weights),
@@ -103,8 +117,9 @@ void bind_csr(nb::module_& m) {
            const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
            const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
            const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
-            const SweepState state =
-                state_of(classes, weights, codes, coef, intercept, gradient, gradient_intercept, residuals);
+            expect_csr(data, indices, indptr, classes.size());
+            const SweepState state = state_of(classes.size(), 0, classes, weights, codes, coef, intercept, gradient,
+                                              gradient_intercept, residuals);
             nb::gil_scoped_release release;
             return sweeps<Data>().csr(Index{})(data.data(), indices.data(), indptr.data(),
                                                static_cast<std::int64_t>(classes.shape(0)), state);
@@ -115,6 +130,10 @@ void bind_csr(nb::module_& m) {
         "gram_csr",
         [](const Array<const Data>& data, const Array<const Index>& indices, const Array<const Index>& indptr,
            const std::optional<Array<const double>>& weights, const Array<double>& gram) {
+            expect(indptr.size() > 0 && gram.ndim() == 2 && gram.shape(0) == gram.shape(1),
+                   "gram must be square, and indptr must have a first end");
+            expect_csr(data, indices, indptr, indptr.size() - 1);
+            expect_room(weights, indptr.size() - 1, "weights: one for every row is needed");
             nb::gil_scoped_release release;
             sweeps<Data>().gram(Index{})(data.data(), indices.data(), indptr.data(),
                                          static_cast<std::int64_t>(indptr.shape(0)) - 1,
@@ -131,6 +150,9 @@ void bind_gram_rows(nb::module_& m) {
     m.def("add_gram_rows", [](const Values& data, const Places& indices, const Places& indptr,
                               const Values& column_data, const Places& column_indices, const Places& column_indptr,
                               std::int64_t lo, const Array<double>& out) {
+        expect(out.ndim() == 2 && column_indptr.size() > 0, "out must have rows and columns, column_indptr a first end");
+        expect_csr(data, indices, indptr, out.shape(0));
+        expect_csr(column_data, column_indices, column_indptr, column_indptr.size() - 1);
         const SparsePart<Index> rows = {data.data(), indices.data(), indptr.data()};
         const SparsePart<Index> columns = {column_data.data(), column_indices.data(), column_indptr.data()};
         nb::gil_scoped_release release;

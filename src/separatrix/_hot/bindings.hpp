@@ -25,6 +25,27 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 template <class T, class... Kind>
 T* pointer(const std::optional<nb::ndarray<T, Kind...>>& array) { return array ? array->data() : nullptr; }
 
+// The loops trust their arguments, and Python has checked what costs a look at every value. What can be told from
+// the shapes is told here, so that a wrong call ends in an error and not in memory that belongs to others.
+inline void expect(bool holds, const char* what) {
+    if (!holds) throw nb::value_error(what);
+}
+template <class A>
+void expect_room(const A& array, std::size_t least, const char* what) { expect(array.size() >= least, what); }
+template <class A>
+void expect_room(const std::optional<A>& array, std::size_t least, const char* what) {
+    if (array) expect_room(*array, least, what);
+}
+// Compressed rows: their ends within the values and their places.
+template <class Data, class Places>
+void expect_csr(const Data& data, const Places& indices, const Places& indptr, std::size_t rows) {
+    expect(indptr.size() > rows, "indptr: an end for every row is needed");
+    const auto end = indptr.data()[rows];
+    expect(indptr.data()[0] >= 0 && end >= 0, "indptr: no number may be negative");
+    expect(static_cast<std::size_t>(end) <= data.size() && static_cast<std::size_t>(end) <= indices.size(),
+           "indptr: more values than there are");
+}
+
 inline double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

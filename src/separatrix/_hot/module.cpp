@@ -129,6 +129,8 @@ NB_MODULE(_hot, m) {
     });
     m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
                                std::int64_t streams, std::uint64_t state) {
+        expect(block > 0 && streams > 0, "block and streams must be positive");
+        expect_room(order, samples.size(), "order: a place for every sample is needed");
         nb::gil_scoped_release release;
         const auto count = static_cast<std::int64_t>(samples.shape(0));
         std::vector<std::int64_t> ids(static_cast<std::size_t>((count + block - 1) / block));
@@ -137,11 +139,13 @@ NB_MODULE(_hot, m) {
     });
     m.def("hash_rows", [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& X,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        expect_room(out, X.shape(0), "out: a place for every row is needed");
         nb::gil_scoped_release release;
         hash_rows(X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1)), out.data());
     });
     m.def("hash_rows", [](const Strided<const double>& data, const Order& indices, const Order& indptr,
                           const nb::ndarray<std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+        expect_csr(data, indices, indptr, out.size());
         nb::gil_scoped_release release;
         hash_rows(data.data(), indices.data(), indptr.data(), static_cast<std::int64_t>(out.shape(0)), out.data());
     });

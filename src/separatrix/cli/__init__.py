@@ -63,8 +63,8 @@ def _complete_in(option: str, shell: str) -> int:
     """Print the completion of a named shell. Typer would take the one that runs, whatever is named."""
     if option == "--install-completion" or shell not in _SHELLS:
         print(
-            f"separatrix: error: {option} {shell}: --install-completion is for the shell that runs it and takes "
-            f"no name; --show-completion prints the script of one of {', '.join(_SHELLS)}",
+            f"separatrix: error: {option} {shell}: --install-completion is for the shell that runs it and "
+            f"takes no name; --show-completion prints the script of one of {', '.join(_SHELLS)}",
             file=sys.stderr,
         )
         return 2

@@ -342,7 +342,8 @@ def check_number(
                 "decimal commas; write all numbers alike"
             )
         comma = " (a decimal comma is written as a point)" if "," in value else ""
-        remedy = f", take the column as text (--categorical {column!r}), or leave it out (--ignore {column!r})"
+        remedy = f", take the column as text (--categorical {column!r})"
+        remedy += f", or leave it out (--ignore {column!r})"
         if plan is not None and plan.fixed:
             remedy = ", or remove the row; the model was fitted on numbers here"
         raise DataFileError(
