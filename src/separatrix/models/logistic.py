@@ -232,7 +232,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
         )
         drawn = refuse_empty_classes(classes, numbers, weights, sample_weight, self.class_weight)
-        if drawn is not None:
+        if drawn is not None and weights is not None:
             fit_drawn(self, X, y, classes, drawn, np.flatnonzero(weights), sample_weight)
             return self
         coding = Coding.of("ovr" if len(classes) == 2 else self.multiclass, len(classes))
