@@ -56,6 +56,19 @@ def test_classes_of_a_machine_that_are_not_its_own():
             model.decision_function(X)
 
 
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    "make", [sx.LogisticRegression, sx.RidgeClassifier, sx.LinearSVC, sx.SGDClassifier, sx.Perceptron]
+)
+def test_weights_for_other_features(make, container):
+    wide = np.hstack([X, RNG.standard_normal((30, 60))])
+    model = make().fit(container(wide), Y)
+    coef = model.coef_
+    for model.coef_ in (coef[:, :4], coef[:, :-1], np.hstack([coef, coef]), coef.ravel()):
+        with pytest.raises(ValueError, match=r"weights for \d+ features, but X has 64"):
+            model.predict(container(wide))
+
+
 @pytest.mark.parametrize("make", [sx.Perceptron, sx.LinearSVC])
 def test_pairs_that_are_not_those_of_the_classes(make):
     model = make(multiclass="ovo").fit(X, Y)

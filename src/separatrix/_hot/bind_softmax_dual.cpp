@@ -23,39 +23,46 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
     });
     const auto score = [](const auto& rows, const Array<const S>& weights, const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(out.shape(0)), padded = static_cast<std::int64_t>(out.shape(1));
+        expect_room(weights, static_cast<std::size_t>(rows.n_features * padded), "weights: one for every feature and column is needed");
         nb::gil_scoped_release release;
         kernel_set().of<T, S>().of(rows).scores(rows, weights.data(), padded, count, out.data());
     };
     const auto transpose = [](const auto& rows, const Array<const S>& R, std::int64_t begin, std::int64_t end,
                               const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(R.shape(0)), padded = static_cast<std::int64_t>(R.shape(1));
+        expect(0 <= begin && begin <= end && end <= padded, "begin and end must be columns of R");
+        expect_room(out, static_cast<std::size_t>(rows.n_features * padded), "out: one for every feature and column is needed");
         nb::gil_scoped_release release;
         kernel_set().of<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
     };
-    const auto dense = [](const Matrix<const T>& X) {
+    const auto dense = [](const Matrix<const T>& X, const auto& like) {
+        expect(like.ndim() == 2 && like.shape(0) <= X.shape(0), "X: a row for every row of the result is needed");
         return DenseArray<T>{X.data(), X.stride(0), static_cast<std::int64_t>(X.shape(1))};
     };
     m.def("padded_scores", [=](const Matrix<const T>& X, const Array<const S>& weights, const Array<S>& out) {
-        score(dense(X), weights, out);
+        score(dense(X, out), weights, out);
     });
     m.def("add_padded_transposed", [=](const Matrix<const T>& X, const Array<const S>& R, std::int64_t begin,
                                        std::int64_t end, const Array<S>& out) {
-        transpose(dense(X), R, begin, end, out);
+        transpose(dense(X, R), R, begin, end, out);
     });
     const auto def_csr = [&]<class Index>(Index) {
         using Data = Array<const T>;
         using Places = Array<const Index>;
-        const auto csr = [](const Data& data, const Places& indices, const Places& indptr, std::int64_t d) {
+        const auto csr = [](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
+                            const auto& like) {
+            expect(like.ndim() == 2 && d >= 0, "the result must have rows and columns, and d must not be negative");
+            expect_csr(data, indices, indptr, like.shape(0));
             return CsrArray<T, Index>{data.data(), indices.data(), indptr.data(), d};
         };
         m.def("padded_scores", [=](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
                                    const Array<const S>& weights, const Array<S>& out) {
-            score(csr(data, indices, indptr, d), weights, out);
+            score(csr(data, indices, indptr, d, out), weights, out);
         });
         m.def("add_padded_transposed",
               [=](const Data& data, const Places& indices, const Places& indptr, std::int64_t d,
                   const Array<const S>& R, std::int64_t begin, std::int64_t end, const Array<S>& out) {
-                  transpose(csr(data, indices, indptr, d), R, begin, end, out);
+                  transpose(csr(data, indices, indptr, d, R), R, begin, end, out);
               });
     };
     def_csr(std::int32_t{});

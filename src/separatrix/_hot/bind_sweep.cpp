@@ -82,8 +82,11 @@ void bind_dense(nb::module_& m) {
         "dense_scores",
         [](const Matrix<const Data>& X, const Array<const double>& coef, const Array<const double>& intercept,
            const Array<Data>& scores) {
+            const std::size_t columns = intercept.size();
+            expect_room(coef, columns * X.shape(1), "coef: one for every column and feature is needed");
+            expect_room(scores, X.shape(0) * columns, "scores: one for every row and column is needed");
             ScoresState<Data> state{};
-            state.columns = static_cast<std::int64_t>(intercept.shape(0));
+            state.columns = static_cast<std::int64_t>(columns);
             state.coef = coef.data();
             state.intercept = intercept.data();
             state.scores = scores.data();
