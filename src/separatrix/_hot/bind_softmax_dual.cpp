@@ -23,7 +23,8 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
     });
     const auto score = [](const auto& rows, const Array<const S>& weights, const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(out.shape(0)), padded = static_cast<std::int64_t>(out.shape(1));
-        expect_room(weights, static_cast<std::size_t>(rows.n_features * padded), "weights: one for every feature and column is needed");
+        expect_room(weights, static_cast<std::size_t>(rows.n_features * padded),
+                    "weights: one for every feature and column is needed");
         nb::gil_scoped_release release;
         kernel_set().of<T, S>().of(rows).scores(rows, weights.data(), padded, count, out.data());
     };
@@ -31,7 +32,8 @@ void bind_rows(nb::module_& m, nb::class_<SoftmaxDualState<S>>& c) {
                               const Array<S>& out) {
         const auto count = static_cast<std::int64_t>(R.shape(0)), padded = static_cast<std::int64_t>(R.shape(1));
         expect(0 <= begin && begin <= end && end <= padded, "begin and end must be columns of R");
-        expect_room(out, static_cast<std::size_t>(rows.n_features * padded), "out: one for every feature and column is needed");
+        expect_room(out, static_cast<std::size_t>(rows.n_features * padded),
+                    "out: one for every feature and column is needed");
         nb::gil_scoped_release release;
         kernel_set().of<T, S>().of(rows).transposed(rows, R.data(), padded, count, begin, end, out.data());
     };

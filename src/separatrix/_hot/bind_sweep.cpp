@@ -16,7 +16,8 @@ const SweepKernels<Data>& sweeps() {
     else return chosen_kernels().sweeps->double_precision;
 }
 
-SweepState state_of(std::size_t rows, std::size_t features, const Array<const std::int32_t>& classes, const std::optional<Array<const double>>& weights,
+SweepState state_of(std::size_t rows, std::size_t features, const Array<const std::int32_t>& classes,
+                    const std::optional<Array<const double>>& weights,
                     const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
                     const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
                     const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
@@ -51,8 +52,8 @@ void bind_dense(nb::module_& m) {
            const std::optional<Array<const std::int8_t>>& codes, const Array<const double>& coef,
            const Array<const double>& intercept, const std::optional<Array<double>>& gradient,
            const Array<double>& gradient_intercept, const std::optional<Array<double>>& residuals) {
-            const SweepState state = state_of(X.shape(0), X.shape(1), classes, weights, codes, coef, intercept, gradient,
-                                              gradient_intercept, residuals);
+            const SweepState state = state_of(X.shape(0), X.shape(1), classes, weights, codes, coef, intercept,
+                                              gradient, gradient_intercept, residuals);
             const auto sweep = single ? sweeps<Data>().dense_single : sweeps<Data>().dense_double;
             nb::gil_scoped_release release;
             return sweep(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
@@ -93,7 +94,8 @@ void bind_dense(nb::module_& m) {
             const ScoresSet& set = SEPARATRIX_CHOSEN(dense_scores);
             nb::gil_scoped_release release;
             const auto rows = static_cast<std::int64_t>(X.shape(0)), features = static_cast<std::int64_t>(X.shape(1));
-            if constexpr (std::is_same_v<Data, float>) set.single_precision(X.data(), rows, X.stride(0), features, state);
+            if constexpr (std::is_same_v<Data, float>)
+                set.single_precision(X.data(), rows, X.stride(0), features, state);
             else set.double_precision(X.data(), rows, X.stride(0), features, state);
         },
         "X"_a, "coef"_a, "intercept"_a, "scores"_a);
@@ -153,7 +155,8 @@ void bind_gram_rows(nb::module_& m) {
     m.def("add_gram_rows", [](const Values& data, const Places& indices, const Places& indptr,
                               const Values& column_data, const Places& column_indices, const Places& column_indptr,
                               std::int64_t lo, const Array<double>& out) {
-        expect(out.ndim() == 2 && column_indptr.size() > 0, "out must have rows and columns, column_indptr a first end");
+        expect(out.ndim() == 2 && column_indptr.size() > 0,
+               "out must have rows and columns, column_indptr a first end");
         expect_csr(data, indices, indptr, out.shape(0));
         expect_csr(column_data, column_indices, column_indptr, column_indptr.size() - 1);
         const SparsePart<Index> rows = {data.data(), indices.data(), indptr.data()};
