@@ -180,11 +180,9 @@ class DataView(ABC):
 
     def scores(self, coef: Array, intercept: Array | float = 0.0) -> Array:
         """Return ``X Wᵀ + b``, of shape (rows, rows of W)."""
-        n, K = self.shape[0], coef.shape[0]
-        if coef.shape[1] != self.shape[1]:
-            raise ValueError(
-                f"there are weights for {coef.shape[1]} features, but X has {self.shape[1]}: the model was altered."
-            )
+        (n, d), K = self.shape, coef.shape[0]
+        if coef.shape[1] != d:
+            raise ValueError(f"weights for {coef.shape[1]} features, but X has {d}: the model was altered.")
         out = np.empty((n, K), dtype=np.result_type(self.dtype, coef.dtype))
         work = n * self.row_elements * K
         serial = _SERIAL_SPARSE if self.sparse else _SERIAL
