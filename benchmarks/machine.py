@@ -95,13 +95,14 @@ def _blas() -> str:
 
 
 def _revision() -> str:
+    """Return the commit, with a mark where the code differs: the results that a run writes do not count."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=Path(__file__).parent, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
     with suppress(OSError, subprocess.CalledProcessError):
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)results")
+        return git("describe", "--always") + ("-dirty" if changed else "")
     return "unknown"
