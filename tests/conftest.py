@@ -45,3 +45,10 @@ def three_classes():
     X = random.normal(size=(120, 4)) + np.repeat(np.eye(3, 4) * 2.0, 40, axis=0)
     order = random.permutation(120)
     return X[order], y[order]
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where a model is saved; no temporary file may stay beside it."""
+    yield tmp_path / "model.sx"
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []

@@ -6,6 +6,7 @@ import warnings
 from itertools import combinations
 
 import numpy as np
+from scipy import sparse
 
 
 def codes_of(name: str, n_classes: int) -> np.ndarray:
@@ -281,3 +282,16 @@ def by_row_order(distances, k):
 def squared_distances(Q, A):
     """Differences in double precision, summed as they come."""
     return ((Q[:, None, :].astype(float) - A[None, :, :].astype(float)) ** 2).sum(axis=2)
+
+
+def one_hot_solution(X, y, alpha=0.0, weights=None, fit_intercept=True):
+    """Shortest W, and b, by lstsq on the weighted centred data, one row per class."""
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    T = np.eye(y.max() + 1)[y]
+    s = np.ones(len(y)) if weights is None else weights
+    mean, t = (np.average(A, axis=0, weights=s) if fit_intercept else np.zeros(A.shape[1]) for A in (X, T))
+    A, B = np.sqrt(s)[:, None] * (X - mean), np.sqrt(s)[:, None] * (T - t)
+    A = np.vstack([A, np.sqrt(alpha) * np.eye(X.shape[1])])
+    B = np.vstack([B, np.zeros((X.shape[1], T.shape[1]))])
+    W = np.linalg.lstsq(A, B, rcond=None)[0]
+    return W.T, t - mean @ W

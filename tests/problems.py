@@ -29,3 +29,10 @@ def three_groups(random):
     y = np.repeat([0, 1, 2], 50)
     X[y == 2, 0] += 20.0
     return X, y
+
+
+def samples(n, d, n_classes=3, seed=0, offset=2.0):
+    """Normal samples of classes that differ a little, far from the origin."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return random.normal(size=(n, d)) + offset + 0.5 * np.eye(n_classes, d)[y], y

@@ -69,3 +69,15 @@ def no_leftovers(tmp_path):
     """After the test, no temporary file may be left beside the results."""
     yield
     assert [path.name for path in tmp_path.rglob(".*")] == []
+
+
+@pytest.fixture
+def data(root, tmp_path):
+    """A function that copies a file of tests/data to a folder of its own."""
+    return lambda name: shutil.copy(root / "tests" / "data" / name, tmp_path / name)
+
+
+@pytest.fixture
+def iris(data):
+    """A copy of the table of irises."""
+    return data("iris.csv")
