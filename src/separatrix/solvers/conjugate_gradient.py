@@ -172,12 +172,12 @@ class ConjugateGradient(LeastSquaresSolver):
         ahead = log(last / self.tol) / log(half / last) * (iterations - iterations // 2)
         return iterations + ahead > _UNSURE * self.most
 
-    def _round(self) -> None:
+    def _round(self, out: Array | None = None) -> float:
         if self._pending is not None:
             base, groups = self._pending
             self.W = base + np.concatenate([group.step for group in groups], axis=1)
             self._pending = None
-        super()._round()
+        return super()._round(out)
 
     def _curve(self, group: Directions | JointDirections, alpha: Array, dtype: Any) -> Array:
         """Return ``H P``."""

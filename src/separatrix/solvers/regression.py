@@ -142,6 +142,7 @@ def judge(
     *,
     shift: bool,
     residuals: Array | None = None,
+    whole: Array | None = None,
 ) -> Judged:
     """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
 
@@ -161,6 +162,8 @@ def judge(
     residuals : ndarray of shape (n, padding(q)) or None
         Where the residuals of sparse samples go; the gradient is then summed from them, which takes less
         memory than the sums of several groups of samples.
+    whole : ndarray of shape (d, padding(q)) or None
+        The weights of sparse samples with columns of zeros, if there are such: a copy is not made then.
     """
     d, q = W.shape
     coded = q == 1 or q == problem.targets.shape[0]
@@ -169,7 +172,8 @@ def judge(
     by_column = np.ascontiguousarray(W.T) if not problem.view.sparse else W
     given = W
     if problem.view.sparse:  # the compiled products want whole registers of columns
-        W, b, targets = (_padded(array, padding(q)) for array in (W, b, targets))
+        W = _padded(W, padding(q)) if whole is None else whole
+        b, targets = (_padded(array, padding(q)) for array in (b, targets))
     offset = b + mean @ W
 
     def take(total: Array, rows: slice, block: Any) -> Array:
@@ -256,24 +260,30 @@ def _wrong(scores: Array, numbers: Array, targets: Array) -> Array:
     return np.asarray(np.argmax(scores, axis=1) != numbers)
 
 
-def settle(problem: Regression, W: Array, mean: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return the weights, rounded to ``dtype`` but as float64, and the constant terms to give out.
+def settle(
+    problem: Regression, W: Array, mean: Array, dtype: Any, out: Array | None = None
+) -> tuple[Array, Array, float]:
+    """Return the weights and constant terms to give out, and how far (squared) the weights have moved.
+
+    The weights are rounded to ``dtype`` but float64; they go to ``out``, which may be ``W`` itself.
 
     Where all targets have the same sum, so have all exact scores: the weights of a feature sum to 0
     and the constant terms to that sum. Rounding errors of a solution of large norm would show there
     first, so they are taken out.
     """
-    rounded = np.empty(W.shape)
+    rounded, moved = np.empty(W.shape) if out is None else out, 0.0
     for rows in few_rows(W):
         part = W[rows]
         if problem.balanced:
             part = part - part.mean(axis=1, keepdims=True)
             part[:, -1] -= part.sum(axis=1)
-        rounded[rows] = part.astype(dtype, copy=False)
+        part = part.astype(dtype, copy=False)
+        moved += float(np.square(part - W[rows]).sum())
+        rounded[rows] = part
     b = problem.target_mean - mean @ rounded
     if problem.balanced:
         b += (problem.targets[0].sum() - b.sum()) / problem.columns
-    return rounded, b.astype(dtype)
+    return rounded, b.astype(dtype), moved
 
 
 class LeastSquaresSolver(ABC):
@@ -314,12 +324,14 @@ class LeastSquaresSolver(ABC):
             self.coef, self.intercept = other.coef, other.intercept
             yield step
 
-    def _round(self) -> None:
+    def _round(self, out: Array | None = None) -> float:
+        """Set the parameters to give out, in ``out`` if given; return how far (squared) they moved."""
         dtype = self.problem.view.dtype
-        self.W, self.intercept = settle(self.problem, self.W, self.mean, dtype)
+        self.W, self.intercept, moved = settle(self.problem, self.W, self.mean, dtype, out)
         self.coef = np.empty(self.W.shape[::-1], dtype=dtype)
         for rows in few_rows(self.W):
             self.coef[:, rows] = self.W[rows].T
+        return moved
 
     def _judge(self) -> Judged:
         """Round the current weights and evaluate what is then returned."""

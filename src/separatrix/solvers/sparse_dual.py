@@ -58,6 +58,7 @@ class SparseDual(LeastSquaresSolver):
         self.V = np.zeros((problem.view.shape[0], problem.columns))
         self._pending: JointDirections | None = None
         self._room: Array | None = None
+        self._whole: Array | None = None  # the weights, with columns of zeros
         super().__init__(problem)
         self.tol, self.otherwise = tol, otherwise
         self.alpha = float(problem.alpha[0])
@@ -115,31 +116,30 @@ class SparseDual(LeastSquaresSolver):
     def _share(self, R: Array) -> float:
         return self.relative(float(np.square(R).sum()))
 
-    def _round(self) -> None:
-        """Bring weights and constants to the samples' coordinates."""
+    def _round(self, out: Array | None = None) -> float:
+        """Bring weights and constants to the samples' coordinates, and round them where they are."""
         if self._pending is not None:
             self.V += self._pending.step
             self._pending.step[:] = 0.0
             self._pending = None
             if self.problem.fit_intercept:
                 self.V -= np.outer(self.root, (self.root @ self.V) / self.problem.total)
-            self.W = self._transposed(self._padded(self.V))[:, : self.V.shape[1]]
+            self._whole = self._transposed(self._padded(self.V))
+            self.W = self._whole[:, : self.V.shape[1]]
             self._room = None
             total = self.root @ self.V
             for rows in few_rows(self.W):
                 self.W[rows] -= np.outer(self.mean[rows], total)
-        self._exact = self.W
-        super()._round()
+        return super()._round(self.W)
 
     def _judge(self) -> Judged:
         """Evaluate the weights to be returned, and how far from the optimum they are at most."""
-        self._round()
+        moved = self._round()
         E = np.empty((self.V.shape[0], padding(self.V.shape[1])))
         b = self.intercept.astype(np.float64)
-        self.judged = judge(self.problem, self.W, b, self.mean, shift=False, residuals=E)
+        self.judged = judge(self.problem, self.W, b, self.mean, shift=False, residuals=E, whole=self._whole)
         E *= self.root[:, None]
         E[:, : self.V.shape[1]] -= self.alpha * self.V
-        moved = sum(float(np.square(self.W[rows] - self._exact[rows]).sum()) for rows in few_rows(self.W))
         self.gap = float(np.square(E).sum()) + self.alpha * moved
         return self.judged
 
