@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from pictured import IRIS, NAMES, THREE, moons, regression
 from sklearn.svm import SVC, SVR
 
+from pictured import IRIS, NAMES, THREE, moons, regression
 from separatrix import LogisticRegression, Perceptron, plot
 
 FEW = dict(resolution=40)
