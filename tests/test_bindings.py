@@ -34,8 +34,8 @@ CALLS = {
     "hash_rows csr": ((*CSR, np.zeros(N, dtype=np.uint64)), {3}),
     "sweep_dense": ((X, False, *row_sums()), {0, 6}),
     "sweep_squares": (
-        (X, CLASSES, ones(N), ones(2, K), ones(K, D), ones(K), ones(K, D), ones(K), ones(K), ones(1)),
-        {0, 5},
+        (X, False, CLASSES, ones(N), ones(2, K), ones(K, D), ones(K), ones(K, D), ones(K), ones(K), ones(1)),
+        {0, 6},
     ),
     "sweep_csr": ((*CSR, *row_sums()), {3, 6, 7}),
     "dense_scores": ((X, ones(K, D), ones(K), ones(N, K)), {0, 2}),

@@ -169,6 +169,7 @@ def sweep_dense(
 ) -> float: ...
 def sweep_squares(
     X: NDArray[Any],
+    single: bool,
     classes: NDArray[Any],
     weights: NDArray[Any] | None,
     targets: NDArray[Any],

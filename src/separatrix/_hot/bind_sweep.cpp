@@ -63,7 +63,7 @@ void bind_dense(nb::module_& m) {
         "gradient"_a.none(), "gradient_intercept"_a, "residuals"_a.none());
     m.def(
         "sweep_squares",
-        [](const Matrix<const Data>& X, const Array<const std::int32_t>& classes,
+        [](const Matrix<const Data>& X, bool single, const Array<const std::int32_t>& classes,
            const std::optional<Array<const double>>& weights, const Array<const double>& targets,
            const Array<const double>& coef, const Array<const double>& intercept, const Array<double>& gradient,
            const Array<double>& slack, const Array<double>& losses, const std::optional<Array<double>>& errors) {
@@ -73,11 +73,12 @@ void bind_dense(nb::module_& m) {
             expect_room(targets, intercept.size(), "targets: one for every column is needed");
             expect_room(losses, intercept.size(), "losses: one for every column is needed");
             expect_room(errors, 1, "errors: a place for their sum is needed");
+            const auto sweep = single ? sweeps<Data>().squares_single : sweeps<Data>().squares_double;
             nb::gil_scoped_release release;
-            sweeps<Data>().squares(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
-                                   static_cast<std::int64_t>(X.shape(1)), state);
+            sweep(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
+                  static_cast<std::int64_t>(X.shape(1)), state);
         },
-        "X"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a, "slack"_a,
+        "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a, "slack"_a,
         "losses"_a, "errors"_a.none());
     m.def(
         "dense_scores",

@@ -1,5 +1,4 @@
-// The link of least squares, for residuals in double precision: value Σ s (t − f)², residuals s (t − f), half
-// the negative slope.
+// The link of least squares: value Σ s (t − f)², residuals s (t − f), half the negative slope.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +9,11 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
+template <class T>
 struct SquaredLink {
     const SquaresState& state;
 
-    double apply(std::int64_t first, std::int64_t rows, double* scores) const {
+    double apply(std::int64_t first, std::int64_t rows, T* scores) const {
         const std::int64_t K = state.columns, stride = state.stride;
         const std::int32_t* classes = state.classes + first;
         const auto weight = [&](std::int64_t i) { return state.weights ? state.weights[first + i] : 1.0; };
@@ -22,12 +22,12 @@ struct SquaredLink {
                 if (wrong(scores + i, classes[i])) *state.errors += weight(i);
         double value = 0;
         for (std::int64_t k = 0; k < K; ++k) {
-            double* f = scores + k * stride;
+            T* f = scores + k * stride;
             double sum = 0;
             for (std::int64_t i = 0; i < rows; ++i) {
                 const double rest = state.targets[classes[i] * K + k] - f[i];
-                f[i] = weight(i) * rest;
-                sum += f[i] * rest;
+                f[i] = static_cast<T>(weight(i) * rest);
+                sum += weight(i) * rest * rest;
             }
             for (std::int64_t i = rows; i < stride; ++i) f[i] = 0;
             state.losses[k] += sum;
@@ -38,7 +38,7 @@ struct SquaredLink {
 
    private:
     // Whether the score of one column has the other sign than the target, or another column has the largest.
-    bool wrong(const double* f, std::int64_t own) const {
+    bool wrong(const T* f, std::int64_t own) const {
         if (state.columns == 1) return (f[0] >= 0) != (state.targets[own] > 0);
         std::int64_t best = 0;
         for (std::int64_t k = 1; k < state.columns; ++k)

@@ -15,9 +15,9 @@ double dense(const Data* X, std::int64_t rows, std::int64_t stride, std::int64_t
     return sweep_dense<Data, T, SoftmaxLink<T>>(X, rows, stride, features, state);
 }
 
-template <class Data>
+template <class Data, class T>
 double squares(const Data* X, std::int64_t rows, std::int64_t stride, std::int64_t features, const SquaresState& state) {
-    return sweep_dense<Data, double, SquaredLink>(X, rows, stride, features, state);
+    return sweep_dense<Data, T, SquaredLink<T>>(X, rows, stride, features, state);
 }
 
 // Not a link at all: keeps the scores.
@@ -46,7 +46,8 @@ double csr(const Data* data, const Index* indices, const Index* indptr, std::int
 
 template <class Data>
 constexpr SweepKernels<Data> all_sweeps = {
-    dense<Data, float>,       dense<Data, double>,      squares<Data>,      column_sums<Data>,
+    dense<Data, float>,       dense<Data, double>,
+    squares<Data, float>,     squares<Data, double>,    column_sums<Data>,
     csr<Data, std::int32_t>,  csr<Data, std::int64_t>,
     gram_csr<Data, std::int32_t>, gram_csr<Data, std::int64_t>,
 };

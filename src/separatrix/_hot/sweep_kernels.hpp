@@ -23,7 +23,7 @@ struct SweepKernels {
     using Squares = double (*)(const Data* X, std::int64_t rows, std::int64_t row_stride, std::int64_t features,
                                const SquaresState&);
     Dense dense_single, dense_double;
-    Squares squares;
+    Squares squares_single, squares_double;
     Sums column_sums;
     Csr<std::int32_t> csr32;
     Csr<std::int64_t> csr64;

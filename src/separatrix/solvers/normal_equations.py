@@ -143,21 +143,25 @@ class _Direct(Orthogonal):
     def steps(self, control: Control) -> Iterator[Step]:
         """Solve, then correct until corrections are negligible."""
         self._set_out()
-        negligible = 1e-6 if self.problem.view.dtype == np.float32 else 1e-10
+        narrow = self.problem.view.dtype == np.float32
+        negligible = 1e-6 if narrow else 1e-10
         last, rounds = np.inf, 0
         while True:
-            delta, self.gap = self._correct()
+            single = self.coarse and narrow and rounds == 0  # three digits: the next pass tells the others
+            delta, self.gap = self._correct(single=single)
             self.gap *= _UNSURE if self.coarse else 1.0
             share = self._size(delta) / max(self._size(self.W), np.finfo(np.float64).tiny)
             rounds += 1
             record = {"objective": self.objective, "relative_gap": self.relative(self.gap)}
+            if single:
+                self.judged = None  # a fit that ends here is judged again
             if self.coarse and share > negligible and not share <= _slowest(share, last, negligible):
                 yield Step(record, np.inf)
                 self.hasty, self.coarse = False, False
                 self._set_out()
                 last, rounds = np.inf, 0
                 continue
-            done = share <= negligible or share > 0.5 * last or rounds == _ROUNDS
+            done = not single and (share <= negligible or share > 0.5 * last or rounds == _ROUNDS)
             yield Step(record, 0.0 if done else np.inf, "converged" if done else None)
             last = share
             self.W = self.W + delta
@@ -237,10 +241,10 @@ class Primal(_Direct):
         self._begin(scatter, R, accurate=bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2)))
         return True
 
-    def _judge(self) -> Judged:
+    def _judge(self, *, single: bool = False) -> Judged:
         """Evaluate the rounded parameters from the sums, where these are accurate enough."""
         if self.fell_back or self._sums is None:
-            return super()._judge()
+            return super()._judge(single=single)
         self._round()
         (scatter, R), p = self._sums, self.problem
         offset = p.total * (p.target_mean - self.intercept - self.mean @ self.W) if p.fit_intercept else 0.0

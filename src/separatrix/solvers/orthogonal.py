@@ -99,9 +99,9 @@ class Orthogonal(LeastSquaresSolver):
         self.gap = self._correct()[1]
         yield Step({"objective": self.objective, "relative_gap": self.relative(self.gap)}, 0.0, "converged")
 
-    def _correct(self) -> tuple[Array, float]:
+    def _correct(self, *, single: bool = False) -> tuple[Array, float]:
         """Return the correction that the residuals of the data ask for, and the gap it closes."""
-        judged = self._judge()
+        judged = self._judge(single=single)
         delta = self._inverse(judged.gradient)
         return delta, max(float(np.sum(delta * judged.gradient)), 0.0) + self._slack_gap(judged)
 

@@ -141,10 +141,11 @@ def judge(
     mean: Array,
     *,
     shift: bool,
+    single: bool = False,
     residuals: Array | None = None,
     whole: Array | None = None,
 ) -> Judged:
-    """Evaluate the scores ``X W + b`` in double precision, in one pass over the data.
+    """Evaluate the scores ``X W + b`` in one pass over the data.
 
     Parameters
     ----------
@@ -159,6 +160,8 @@ def judge(
     shift : bool
         Whether to subtract the mean from dense samples first: needed where it is far larger than
         their spread.
+    single : bool
+        Whether single precision will do for dense samples that are not shifted.
     residuals : ndarray of shape (n, padding(q)) or None
         Where the residuals of sparse samples go; the gradient is then summed from them, which takes less
         memory than the sums of several groups of samples.
@@ -194,8 +197,8 @@ def judge(
         sums, gradient = np.zeros((3, q)), np.zeros((q, d))
         slack, losses, errors = sums
         s = None if problem.weights is None else problem.weights[rows]
-        kept = errors if coded else None
-        _hot.sweep_squares(block, numbers[rows], s, targets, by_column, b, gradient, slack, losses, kept)
+        found = gradient, slack, losses, errors if coded else None
+        _hot.sweep_squares(block, single, numbers[rows], s, targets, by_column, b, *found)
         if problem.fit_intercept:
             gradient -= np.outer(slack, mean)
         return np.concatenate([gradient.T, sums])
@@ -333,11 +336,11 @@ class LeastSquaresSolver(ABC):
             self.coef[:, rows] = self.W[rows].T
         return moved
 
-    def _judge(self) -> Judged:
-        """Round the current weights and evaluate what is then returned."""
+    def _judge(self, *, single: bool = False) -> Judged:
+        """Round the current weights and evaluate what is then returned, in single precision only if asked."""
         self._round()
         b = self.intercept.astype(np.float64)
-        self.judged = judge(self.problem, self.W, b, self.mean, shift=self.shift)
+        self.judged = judge(self.problem, self.W, b, self.mean, shift=self.shift, single=single)
         return self.judged
 
     @property

@@ -132,7 +132,7 @@ class SparseDual(LeastSquaresSolver):
                 self.W[rows] -= np.outer(self.mean[rows], total)
         return super()._round(self.W)
 
-    def _judge(self) -> Judged:
+    def _judge(self, *, single: bool = False) -> Judged:
         """Evaluate the weights to be returned, and how far from the optimum they are at most."""
         moved = self._round()
         E = np.empty((self.V.shape[0], padding(self.V.shape[1])))
