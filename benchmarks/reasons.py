@@ -15,7 +15,7 @@ REASONS = {
         "at the speed of BLAS; what we save in steps goes into the curvature",
         "a9a": "LIBLINEAR's coordinate descent is at its best here: 14 ones in a row, and few passes",
     },
-    "ridge": {
+    "ridge-fastest": {
         "Gaussian": "the work is one Gram matrix, which scikit-learn too forms at the speed of BLAS; "
         "products of 16-bit integers are quicker, but two passes in double precision must correct it",
         "fashion": "as for Gaussian samples: one Gram matrix, and two passes in double precision",
@@ -25,7 +25,7 @@ REASONS = {
         "newsgroups": "raw counts, up to 1,308: one factor of the samples' Gram matrix, and an exact "
         "solution, where the peer ends at three times the objective",
     },
-    "least-squares": {
+    "least-squares-fastest": {
         "a9a": "coded categories depend on each other: eigenvalues find the rank, and a pass over the data "
         "proves it, which the peer's penalty spares it",
         "": "the work is one Gram matrix, which the peer too forms at the speed of BLAS",
