@@ -110,6 +110,18 @@ def shuffle(order, state):
     return order, state
 
 
+def permute(order, seed):
+    """Fisher-Yates upwards with a 32-bit xorshift, as in _hot/random.hpp."""
+    order, bits = list(order), seed or 1
+    for at in range(len(order) - 1):
+        bits ^= (bits << 13) & 0xFFFFFFFF
+        bits ^= bits >> 17
+        bits ^= (bits << 5) & 0xFFFFFFFF
+        pick = at + (bits & 0x7FFFFFFF) % (len(order) - at)
+        order[at], order[pick] = order[pick], order[at]
+    return order
+
+
 def penalised_objective(X, y, coef, intercept, l1, l2, joint):
     """Sum of logistic or softmax losses plus l1 |W| + l2/2 |W|^2; y holds class numbers."""
     W, b = np.asarray(coef, dtype=float), np.asarray(intercept, dtype=float)

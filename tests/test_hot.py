@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from oracles import shuffle
+from oracles import permute, shuffle
 from separatrix import Perceptron, SGDClassifier, _hot
 from separatrix.data.memory import view_of
 from separatrix.solvers import _order
@@ -114,6 +114,17 @@ def test_shuffle(n):
     state = _hot.shuffle(order, 12345)
     assert_array_equal(order, expected)
     assert state == expected_state
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
+@pytest.mark.parametrize("seed", [0, 1, 12345, 2**32 - 1])
+def test_permute(n, seed):
+    order = np.arange(n, dtype=np.int64)
+    once = permute(order, seed)
+    _hot.permute(order, seed)
+    assert_array_equal(order, once)
+    _hot.permute(order, seed)
+    assert_array_equal(order, permute(once, seed))
 
 
 def test_shuffle_is_fair():

@@ -21,7 +21,7 @@ from separatrix import SGDClassifier, SGDRegressor, _hot
 from separatrix.data.memory import view_of
 from separatrix.losses import get_loss
 from separatrix.problem import Penalty, Problem
-from separatrix.solvers import _duality
+from separatrix.solvers import _duality, _order
 from separatrix.solvers._loop import Control
 from separatrix.solvers.sgd import RATES, SGD_LOSSES, SgdSolver, StepRule
 from sklearn_checks import checked
@@ -155,7 +155,7 @@ def test_classifier_follows_scikit_learn(rate, penalty, container):
             )
             parameters |= dict(shuffle=False, max_iter=3, tol=None, class_weight={0: 1.0, 1: 2.0, 2: 0.5})
             if len(set(y)) == 2:
-                parameters["class_weight"] = "balanced"
+                parameters |= dict(shuffle=True, random_state=5, class_weight="balanced")
             ours = SGDClassifier(**parameters).fit(container(SPARSE), y)
             peer = PeerClassifier(**parameters).fit(container(SPARSE), y)
             assert_allclose(ours.coef_, peer.coef_, rtol=1e-7, atol=1e-9)
@@ -173,7 +173,7 @@ def test_regressor_follows_scikit_learn(container):
         if rate.startswith("pa") and loss != "epsilon_insensitive":
             continue
         parameters = dict(loss=loss, learning_rate=rate, average=average, alpha=0.5, epsilon=0.2)
-        parameters |= dict(shuffle=False, max_iter=3, tol=None)
+        parameters |= dict(shuffle=True, random_state=5, max_iter=3, tol=None)
         s = np.linspace(0.1, 1.5, 150)
         ours = SGDRegressor(**parameters).fit(container(SPARSE), NUMBERS, sample_weight=s)
         peer = PeerRegressor(**parameters).fit(container(SPARSE), NUMBERS, sample_weight=s)
@@ -379,12 +379,43 @@ def test_weight_zero_is_absence():
         assert_array_equal(whole.coef_, part.coef_)
 
 
-def test_order_of_the_rows_does_not_matter_if_shuffled():
-    order = np.random.default_rng(0).permutation(150)
-    first = SGDClassifier(random_state=0, max_iter=5, tol=None).fit(X, Y)
-    other = SGDClassifier(random_state=0, max_iter=5, tol=None).fit(X[order], Y[order])
-    assert_array_equal(first.coef_, other.coef_)
-    assert np.any(first.coef_ != SGDClassifier(random_state=1, max_iter=5, tol=None).fit(X, Y).coef_)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_random_orders_are_scikit_learns(container, dtype):
+    """In fits, batches and warm starts, whatever gives the seed; of several classes that of the first."""
+    rows, exact = container(SPARSE.astype(dtype)), 1e-8 if dtype == np.float64 else 1e-4
+    columns = [SGDClassifier(random_state=seed, max_iter=1, tol=None).fit(X, Y).coef_ for seed in (0, 1)]
+    assert np.any(columns[0] != columns[1])
+    for seed in (0, 1, 2**32 - 1, "state"):
+
+        def fitted(kind, y, warm, seed=seed):
+            state = np.random.RandomState(4) if seed == "state" else seed
+            model = kind(random_state=state, max_iter=7, tol=None, warm_start=warm, alpha=0.01)
+            model.fit(rows, y)
+            return model.fit(rows, y) if warm else model.partial_fit(rows[:40], y[:40])
+
+        for ours, peer, y in (
+            (SGDClassifier, PeerClassifier, Y == 1),
+            (SGDClassifier, PeerClassifier, Y),
+            (SGDRegressor, PeerRegressor, NUMBERS),
+        ):
+            for warm in (False, True):
+                found, expected = fitted(ours, y, warm), fitted(peer, y, warm)
+                first = slice(0, 1) if found.coef_.ndim == 2 else slice(None)
+                assert_allclose(found.coef_[first], expected.coef_[first], rtol=exact, atol=exact)
+                assert_allclose(found.intercept_[:1], expected.intercept_[:1], rtol=exact, atol=exact)
+
+
+def test_large_data_are_visited_in_scikit_learns_order_where_neighbours_are_alike(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, y = rng.standard_normal((3000, 6)), np.arange(3000) // 1500
+    monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
+    parameters = dict(random_state=0, max_iter=3, tol=None)
+    expected = PeerClassifier(**parameters).fit(rows, y).coef_
+    assert_allclose(SGDClassifier(**parameters).fit(rows, y).coef_, expected, rtol=1e-8)
+    mixed = rng.permutation(3000)
+    blocks = SGDClassifier(**parameters).fit(rows[mixed], y[mixed]).coef_
+    assert np.abs(blocks - PeerClassifier(**parameters).fit(rows[mixed], y[mixed]).coef_).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 11])

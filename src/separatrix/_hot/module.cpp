@@ -127,6 +127,10 @@ NB_MODULE(_hot, m) {
         shuffle(order.data(), static_cast<std::int64_t>(order.shape(0)), state);
         return state;
     });
+    m.def("permute", [](const Indices& order, std::uint32_t seed) {
+        nb::gil_scoped_release release;
+        permute(order.data(), static_cast<std::int64_t>(order.shape(0)), seed);
+    });
     m.def("shuffle_blocks", [](const Order& samples, const Indices& order, std::int64_t block,
                                std::int64_t streams, std::uint64_t state) {
         expect(block > 0 && streams > 0, "block and streams must be positive");

@@ -27,6 +27,22 @@ inline void shuffle(std::int64_t* order, std::int64_t count, std::uint64_t& stat
     }
 }
 
+// The permutation that scikit-learn's stochastic gradient descent draws from a seed, applied to an order: it goes
+// through the places upwards with Marsaglia's 32-bit xorshift (2003), of which 31 bits count. Applied to the order of
+// the last pass it gives that of the next.
+inline void permute(std::int64_t* order, std::int64_t count, std::uint32_t seed) {
+    std::uint32_t bits = seed ? seed : 1;
+    for (std::int64_t at = 0; at + 1 < count; ++at) {
+        bits ^= bits << 13;
+        bits ^= bits >> 17;
+        bits ^= bits << 5;
+        const std::int64_t pick = at + static_cast<std::int64_t>(bits & 0x7fffffffU) % (count - at);
+        const std::int64_t held = order[at];
+        order[at] = order[pick];
+        order[pick] = held;
+    }
+}
+
 // A random order for data larger than the caches, where single rows from all over the memory would
 // make every visit wait for it: blocks of neighbours in random order, `streams` of them visited in
 // turns. Each is read in the order of memory, which processors foresee for several streams at once,

@@ -45,10 +45,15 @@ struct SmallVisits {
     std::uint64_t* random;  // null: the order stays
     double seconds;
 
-    Visits next() const {
+    Visits shuffled() const {
         if (random) shuffle(order, count, *random);
-        return {order, 0, count, std::numeric_limits<std::int64_t>::max(), -1};
+        return all();
     }
+    Visits permuted() const {
+        if (random) permute(order, count, static_cast<std::uint32_t>(*random));
+        return all();
+    }
+    Visits all() const { return {order, 0, count, std::numeric_limits<std::int64_t>::max(), -1}; }
 };
 
 class Stopwatch {
@@ -87,7 +92,7 @@ struct PerceptronPasses {
             for (std::int64_t k = 0; k < P; ++k) learner->updates[k] = 0;
             JudgeState<T>* const asked = begun ? judge : nullptr;
             if (asked) freeze();
-            visit(asked, visits.next());
+            visit(asked, visits.shuffled());
             begun = true;
             ++made;
             record[MISTAKES_MADE] = learner->tally[MISTAKES];
@@ -159,7 +164,7 @@ struct SgdPasses {
         for (std::int64_t made = 0; made < most;) {
             double* const record = records + made * (2 + 3 * K);
             for (std::int64_t k = 0; k < K; ++k) learner->losses[k] = 0;
-            visit(visits.next());
+            visit(visits.permuted());
             ++made;
             double total = 0;
             for (std::int64_t k = 0; k < K; ++k) {

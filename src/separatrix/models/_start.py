@@ -20,19 +20,32 @@ _SMALL = 1 << 20
 _PRECISE = 1e-12
 
 
-@lru_cache(maxsize=64)
-def _drawn(seed: int) -> int:
-    return int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+_LARGEST_SEED = np.iinfo(np.int32).max
 
 
-def seed_of(random_state: Any) -> int:
-    """Return a seed drawn from ``random_state``.
+def _draw(random_state: Any, classes: int) -> int:
+    generator = check_random_state(random_state)
+    if classes > 2:
+        generator = check_random_state(generator.randint(_LARGEST_SEED, size=classes)[0])
+    if classes > 1:
+        generator.randint(1, _LARGEST_SEED)
+        return int(generator.randint(_LARGEST_SEED))
+    seed = int(generator.randint(_LARGEST_SEED))
+    generator.randint(1, _LARGEST_SEED)
+    return seed
 
-    To set up a generator takes longer than a pass over a small batch: what a number gives is kept.
+
+_drawn = lru_cache(maxsize=64)(_draw)
+
+
+def seed_of(random_state: Any, classes: int = 0) -> int:
+    """Return a seed drawn from ``random_state``: the one from which scikit-learn draws its order of visit.
+
+    It draws another number, above 0, before it for a classifier and after it for a regression, and for more
+    than two classes first a seed for each of them, of which the first counts here. Setting up a generator
+    takes longer than a pass over a small batch: what a number gives is kept.
     """
-    if type(random_state) is int:
-        return _drawn(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return (_drawn if type(random_state) is int else _draw)(random_state, classes)
 
 
 class Start:

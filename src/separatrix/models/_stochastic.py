@@ -140,10 +140,14 @@ class StochasticGradient(LinearModel, IterativeEstimator):
             start.intercept,
             rule=StepRule(self.learning_rate, float(self.eta0), float(self.power_t), float(self.alpha)),
             shuffle=self.shuffle,
-            seed=seed_of(self.random_state),
+            seed=self._seed(),
             average_from=int(self.average),
             **given,
         )
+
+    def _seed(self) -> int:
+        """Return the seed of the order of visit; a classifier knows its classes by now."""
+        return seed_of(self.random_state, len(getattr(self, "classes_", ())))
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef, "intercept_": intercept}

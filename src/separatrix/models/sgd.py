@@ -39,7 +39,8 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
     one such problem per class (one-vs-rest), all learnt on one reading of the data. The losses give linear
     support vector machines (``hinge``, ``squared_hinge``), logistic regression (``log_loss``), the
     perceptron, and others; all come from ``separatrix.losses``. Parameters, their defaults, the order of
-    operations and the attributes are scikit-learn's; with ``shuffle=False`` so are the weights.
+    operations and the attributes are scikit-learn's; so are the weights after the same passes with
+    ``shuffle=False``, and with the same ``random_state`` for two classes and data up to 2 MB.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
         A column stops when its objective (mean loss met in the pass, plus penalty) failed to fall by
         ``tol`` below its best for ``n_iter_no_change`` passes. None: ``max_iter`` passes.
     shuffle : bool, default=True
-        Whether each pass visits the samples in a new random order.
+        Whether each pass visits the samples in another random order: scikit-learn's where data take up to
+        2 MB or neighbouring rows are alike, else blocks of neighbours, which are read in half the time.
     verbose : int, default=0
         1 prints progress at most twice a second, 2 every pass.
     epsilon : float, default=0.1

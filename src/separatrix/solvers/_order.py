@@ -8,6 +8,9 @@ Of larger data, blocks of neighbours are permuted and a few at a time visited in
 from all over the memory would make every visit wait for it. That is as good as any order only where
 neighbours are strangers to each other. Where they are alike (rows sorted by class, by time, by place), a
 model that follows them forgets the others, so there single rows are permuted. A few pairs of rows tell.
+
+Stochastic gradient descent has its order from scikit-learn wherever single rows are permuted, so that the
+same seed gives the same weights: the order of the rows, and in each pass the same permutation once more.
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ class Visits:
     """The visits of each pass.
 
     With ``merge=False`` equal samples stay visits of their own, for solvers to which a sample of
-    weight 2 is not the same as the sample twice. ``targets`` are the numbers that a regression has in place
-    of classes.
+    weight 2 is not the same as the sample twice. ``content=False`` asks for scikit-learn's order of single
+    rows, whatever they hold. ``targets`` are the numbers that a regression has in place of classes.
 
     Attributes
     ----------
@@ -64,10 +67,12 @@ class Visits:
         shuffle: bool,
         seed: int,
         merge: bool = True,
+        content: bool = True,
         targets: Array | None = None,
     ) -> None:
         n = view.shape[0]
         self.shuffle, self.state = shuffle, seed
+        self._content = content
         self.weights = weights
         self.total = float(n if weights is None else weights.sum())
         present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
@@ -76,7 +81,8 @@ class Visits:
         self._undecided: tuple[DataView, Array] | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
         if shuffle and stored * n <= CONTENT_BYTES:
-            self._order_by_content(view, classes, merge)
+            if content:
+                self._order_by_content(view, classes, merge)
         elif shuffle and stored < _LONG_ROW:
             self._undecided = view, classes if targets is None else targets
             self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
@@ -96,12 +102,14 @@ class Visits:
             if not neighbours_alike(*self._undecided, self.order):
                 self._samples = self.order.copy()
             self._undecided = None
-        if self._samples is None:
-            self.state = _hot.shuffle(self.order, self.state)
-        else:
+        if self._samples is not None:
             self.state = _hot.shuffle_blocks(
                 self._samples, self.order, self._block, self._streams, self.state
             )
+        elif self._content:
+            self.state = _hot.shuffle(self.order, self.state)
+        else:
+            _hot.permute(self.order, self.state)
 
     def _order_by_content(self, view: DataView, classes: Array, merge: bool) -> None:
         hashes = row_hashes(view)[self.order]

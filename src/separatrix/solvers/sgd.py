@@ -144,7 +144,7 @@ class SgdSolver:
             problem.weights,
             shuffle=shuffle,
             seed=seed,
-            merge=False,
+            content=False,
             targets=problem.targets,
         )
         self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
@@ -42,10 +41,8 @@ class SgdTracer:
         self.problem = model._coded(X, y, numbers, self.coding, checked_weights(X, weight))
         self.decay = SPARSE_INTERCEPT_DECAY if sparse.issparse(X) else 1.0
         self.X = X
-        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-        self.visits = Visits(
-            view_of(X), numbers, self.problem.weights, shuffle=model.shuffle, seed=seed, merge=False
-        )
+        weights, seed = self.problem.weights, model._seed()
+        self.visits = Visits(view_of(X), numbers, weights, shuffle=model.shuffle, seed=seed, content=False)
         self.rule = StepRule(
             model.learning_rate, float(model.eta0), float(model.power_t), float(model.alpha)
         )
