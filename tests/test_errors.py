@@ -244,3 +244,26 @@ def test_a_misspelt_name_is_suggested():
         _ = sx.LogisticRegresion
     assert refused.value.name == "LogisticRegresion"
     assert refused.value.obj is sx
+
+
+WEIGHTED = [
+    name
+    for name in sx.__all__
+    if "class_weight" in getattr(getattr(sx, name), "_parameter_constraints", ())
+]
+
+
+@pytest.mark.parametrize("weight", [-1, np.nan, np.inf, None, "heavy"])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_of_classes_without_a_meaning(name, weight):
+    model = getattr(sx, name)(class_weight={1: weight})
+    message = f"class_weight gives class 1 the weight {weight!r}: .*must be finite numbers"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X, Y, classes=np.unique(Y))
+
+
+def test_every_classifier_with_class_weight_is_tried():
+    assert {"SVC", "LinearSVC", "LogisticRegression", "Perceptron", "SGDClassifier"} <= set(WEIGHTED)

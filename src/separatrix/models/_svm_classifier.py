@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._sparse import _align_api_if_sparse
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from separatrix.data.view import Array
@@ -23,7 +22,7 @@ from separatrix.models._base import has_probability, whole
 from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
-from separatrix.models._weights import drawn_only, refuse_empty_classes
+from separatrix.models._weights import class_weights, drawn_only, refuse_empty_classes
 from separatrix.models.kernel_svm import FEW, KernelSVM, Solver
 from separatrix.multiclass import NAMES, Coding, Members
 from separatrix.solvers._judge import own_and_rival
@@ -107,7 +106,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         if self.class_weight is None:
             self.class_weight_, weights = np.ones(len(classes)), given
         else:
-            self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
+            self.class_weight_ = class_weights(y, numbers, classes, None, self.class_weight)
             weights = self.class_weight_[numbers] * (1.0 if given is None else given)
         drawn = self._refuse_missing(classes, numbers, weights, sample_weight)
         if drawn is not None:

@@ -58,9 +58,24 @@ def class_weights(
     scikit-learn has the one in some models (logistic regression, LinearSVC), the other in others.
     """
     if weights is None or not isinstance(class_weight, str):
+        _refuse_weights_of_no_meaning(class_weight)
         return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
     totals = np.bincount(numbers, weights=weights, minlength=len(classes))
     return np.asarray(totals.sum() / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0))
+
+
+def _refuse_weights_of_no_meaning(class_weight: Any) -> None:
+    """Refuse weights of classes that are negative, not finite or no numbers."""
+    for label, weight in class_weight.items() if isinstance(class_weight, dict) else ():
+        try:
+            meant = 0.0 <= float(weight) < np.inf
+        except (TypeError, ValueError):
+            meant = False
+        if not meant:
+            raise ValueError(
+                f"class_weight gives class {shown(label)} the weight {weight!r}: weights of classes must be "
+                "finite numbers, positive, or 0 to leave a class out."
+            )
 
 
 def checked_weights(X: Any, sample_weight: Any, *, may_all_be_zero: bool = False) -> Array | None:

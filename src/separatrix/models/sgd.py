@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from separatrix.models._stochastic import (
     StochasticGradient,
 )
 from separatrix.models._validation import check_samples
-from separatrix.models._weights import checked_weights
+from separatrix.models._weights import checked_weights, class_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 
@@ -283,7 +282,7 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
         factors = None
         if self.class_weight is not None:
             # Of a class's weight only its own column knows, except that two classes share one.
-            each = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            each = class_weights(y, numbers, self.classes_, None, self.class_weight)
             own = (coding.codes > 0) | (coding.n_classes == 2)
             factors = np.where(own, each[:, None], 1.0)
         return self._problem(X, numbers, coding.codes, weights=weights, factors=factors)
