@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
-from separatrix import _hot
+from separatrix import SVC, SVR, NuSVC, _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Kernel, Linear, Polynomial
-from separatrix.solvers.kernel_matrix import KernelMatrix, native_of
+from separatrix.solvers import kernel_matrix
+from separatrix.solvers.kernel_matrix import KernelMatrix, has_whole_numbers, native_of
 from separatrix.solvers.kernel_scores import SupportSums
 
 KERNELS = [RBF(0.4), Linear(), Polynomial(3, 0.5, 1.0), Polynomial(0, 1.0), Polynomial(5, 0.2, -0.5)]
@@ -95,6 +97,75 @@ def test_equal_samples_far_from_the_origin():
         assert K[31, 7] == 1
         assert_array_equal(np.diagonal(K), 1)
         assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize(("largest", "filled"), [(1, 0.1), (1, 0.6), (3, 0.2)])
+def test_whole_numbers(each_set, largest, filled):
+    """Their products are exact sums of bytes: only the last step, the power of two, is rounded."""
+    random = np.random.default_rng(0)
+    X = random.integers(1, largest + 1, (701, 101)) * (random.random((701, 101)) < filled)
+    X[650] = X[3]
+    X[7] = 0
+    squares = np.square(X).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * X @ X.T
+    exact = np.exp(-0.07 * distances)
+    rows, columns = random.integers(0, 701, 33), random.permutation(701)[:130]
+    coef = random.normal(size=(33, 2))
+    for name in each_set:
+        _hot.use_instruction_set(name)
+        for precision, tol in (("float32", 2e-7), ("float64", 1e-15)):
+            for layout in (X.astype(np.float32), X, *layouts(X.astype(np.float64))):
+                matrix = KernelMatrix(RBF(0.07), view_of(layout), cache_bytes=1e8, precision=precision)
+                assert matrix.native is not None
+                assert matrix.native.formula == 4
+                K = matrix.block(np.arange(701), np.arange(701))
+                assert_allclose(K, exact, rtol=20 * tol)
+                assert_array_equal(K, K.T)
+                assert_array_equal(K[distances == 0], 1)
+                assert_array_equal(matrix.block(rows, columns), K[np.ix_(rows, columns)])
+                sums, near = exact[:, rows] @ coef, 30 * tol
+                assert_allclose(matrix.product(rows, coef), sums, rtol=0, atol=near)
+                assert_allclose(matrix.product(rows, coef, columns), sums[columns], rtol=0, atol=near)
+
+
+def test_which_numbers_are_whole():
+    X = np.zeros((20, 300))
+    X[3, :255] = 1
+    X[5, 7] = 15
+    assert has_whole_numbers(view_of(X))
+    assert has_whole_numbers(view_of(sparse.csr_array(X)))
+    for place, value in (((3, 255), 1.0), ((5, 7), 16.0), ((19, 0), -1.0), ((19, 0), 0.5), ((19, 0), 1e300)):
+        other = X.copy()
+        other[place] = value
+        assert not has_whole_numbers(view_of(other))
+        assert not has_whole_numbers(view_of(sparse.csr_matrix(other)))
+    # 10 + 10 in one place: 400, not 200.
+    twice = sparse.csr_matrix((np.array([10.0, 10.0]), np.array([2, 2]), np.array([0, 2])), shape=(1, 300))
+    assert not has_whole_numbers(view_of(twice))
+
+
+@pytest.mark.parametrize("kind", [SVC, SVR, NuSVC])
+def test_machines_of_whole_numbers(kind, monkeypatch):
+    """The same machine as from other loops, for one thread and for two, dense or sparse."""
+    model = kind(gamma=0.1, tol=1e-6)
+    random = np.random.default_rng(0)
+    X = random.integers(1, 3, (2300, 60)) * (random.random((2300, 60)) < 0.1).astype(float)
+    y = np.sign(X @ random.normal(size=60) + 0.3 * random.normal(size=2300))
+    found = []
+    for threads, data in ((1, X), (2, X), (2, sparse.csr_matrix(X))):
+        with at_most(threads):
+            found.append(clone(model).fit(data, y))
+    for other in found[1:]:
+        assert_array_equal(other.support_, found[0].support_)
+        coef = other.dual_coef_
+        assert_array_equal(coef.toarray() if sparse.issparse(coef) else coef, found[0].dual_coef_)
+    scores = found[0].predict(X) if kind is SVR else found[0].decision_function(X)
+    monkeypatch.setattr(kernel_matrix, "has_whole_numbers", lambda samples: False)
+    usual = clone(model).fit(X, y)
+    expected = usual.predict(X) if kind is SVR else usual.decision_function(X)
+    assert usual.certificate_.status == "converged"
+    assert found[0].certificate_.status == "converged"
+    assert_allclose(scores, expected, rtol=0, atol=1e-4)
 
 
 def test_far_pairs_do_not_underflow_to_nonsense():

@@ -49,18 +49,23 @@ struct Panels {
     PanelData<T> view;
     double scale;
     Aligned<T> data, half;
+    Aligned<std::uint8_t> counts;
 
     Panels(const SmoKernels<T>& of, const PanelData<T>& like, std::int64_t n, double factor)
-        : loops(of), view(like), scale(factor), data(padded(n) * like.d), half(padded(n)) {
+        : loops(of), view(like), scale(factor), data(padded(n) * like.d), half(padded(n)),
+          counts(like.formula == Formula::whole_rbf ? padded(n) / 3 * 4 * like.d : 0) {
         view.n = n;
         view.width = of.width;
         view.data = data.data;
         view.half = half.data;
+        view.counts = like.formula == Formula::whole_rbf ? counts.data : nullptr;
         if (!n) return;
         // Samples that do not exist are zeros.
         const std::int64_t last = (view.panels() - 1) * view.width;
         std::memset(static_cast<void*>(view.data + last * view.d), 0, sizeof(T) * static_cast<std::size_t>(view.width * view.d));
         std::memset(static_cast<void*>(view.half + last), 0, sizeof(T) * static_cast<std::size_t>(view.width));
+        const std::int64_t cells = view.width / 3 * 4 * view.d;
+        if (view.counts) std::memset(view.counts + last / view.width * cells, 0, static_cast<std::size_t>(cells));
     }
     std::int64_t padded(std::int64_t n) const { return (n + loops.width - 1) / loops.width * loops.width; }
     T* at(std::int64_t i) { return view.data + i / view.width * view.width * view.d + i % view.width; }

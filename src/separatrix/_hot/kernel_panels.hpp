@@ -25,6 +25,16 @@ constexpr std::int64_t FEW_TERMS = 16;     // most values that are summed in T b
 template <class T>
 constexpr std::int64_t PANEL = PANEL_REGISTERS * Register<T>::COUNT;
 
+// Bytes of the whole numbers of one feature in a panel, and where sample i of it stands: those of one lane of the
+// panel's registers share a word, so that a shift gets a register's.
+template <class T>
+constexpr std::int64_t CELL = 4 * Register<T>::COUNT;
+template <class T>
+constexpr std::int64_t in_cell(std::int64_t i) {
+    return i % Register<T>::COUNT * 4 + i / Register<T>::COUNT;
+}
+constexpr std::int64_t MOST_COUNT = 255;   // largest |x|² of whole numbers, and so product, that a byte holds
+
 template <class T>
 using Values = typename Register<T>::Values;
 
@@ -71,6 +81,7 @@ inline Values<T> exp2_of(Values<T> x) {
 // The kernel as a function of x·z.
 template <class T, Formula F>
 struct KernelOf {
+    static constexpr bool WHOLE = F == Formula::whole_rbf;
     T coef0;
     int power;
     explicit KernelOf(const PanelData<T>& panels) : coef0(panels.coef0), power(panels.degree) {}
@@ -79,6 +90,8 @@ struct KernelOf {
         using R = Register<T>;
         if constexpr (F == Formula::rbf) {
             return exp2_of<T>(dot - (left_half + R::load(half)));
+        } else if constexpr (WHOLE) {
+            return exp2_of<T>((dot - (left_half + R::load(half))) * coef0);
         } else if constexpr (F == Formula::polynomial) {
             auto result = R::all(1), square = dot + coef0;
             for (int degree = power; degree; degree >>= 1, square *= square)
@@ -104,21 +117,29 @@ inline void with_formula(const PanelData<T>& panels, Body body) {
         case Formula::polynomial: return body.template operator()<Formula::polynomial>();
         case Formula::rbf: return body.template operator()<Formula::rbf>();
         case Formula::sigmoid: return body.template operator()<Formula::sigmoid>();
+        case Formula::whole_rbf: return body.template operator()<Formula::whole_rbf>();
     }
 }
 
-// A few samples, read out of panels: row by row, or only their nonzeros.
+// The whole number of sample i and feature 0; those of other features are whole cells away.
+template <class T>
+inline std::uint8_t* count_of(const PanelData<T>& panels, std::int64_t i) {
+    return panels.counts + i / PANEL<T> * panels.d * CELL<T> + in_cell<T>(i % PANEL<T>);
+}
+
+// A few samples, read out of panels: row by row, or only their nonzeros. A whole number stands as so many ones.
 template <class T>
 struct Left {
     std::int64_t count = 0;
     const std::int64_t d;
-    const bool sparse;
+    const bool sparse, counted;
     Scratch<T> x, half;
     Scratch<std::int32_t> feature;
     Scratch<std::int64_t> begin;
 
     Left(std::int64_t most, const PanelData<T>& like)
-        : d(like.d), sparse(like.sparse), x(most * d), half(most), feature(sparse ? most * d : 0), begin(most + 1) {}
+        : d(like.d), sparse(like.sparse), counted(like.counts), x(counted ? 0 : most * d), half(most),
+          feature(counted ? most * MOST_COUNT : sparse ? most * d : 0), begin(most + 1) {}
 
     void read(const PanelData<T>& from, const std::int64_t* rows, std::int64_t n) {
         count = n;
@@ -127,7 +148,10 @@ struct Left {
             const std::int64_t i = rows[r];
             const T* source = from.data + i / from.width * from.width * d + i % from.width;
             half.data[r] = from.half[i];
-            for (std::int64_t j = 0; j < d; ++j) {
+            for (std::int64_t j = 0; counted && j < d; ++j)
+                for (int times = count_of(from, i)[j * CELL<T>]; times > 0; --times)
+                    feature.data[at++] = static_cast<std::int32_t>(j);
+            for (std::int64_t j = 0; !counted && j < d; ++j) {
                 const T value = source[j * from.width];
                 x.data[at] = value;
                 if (!sparse) ++at;
@@ -207,12 +231,54 @@ inline void sparse_tile(const Left<T>& left, std::int64_t row, const PanelData<T
             sink(row, panel + p, k, kernel(sum[p][k], left_half, half + p * PANEL<T> + k * R::COUNT));
 }
 
+// The same of whole numbers: bytes are added for each one of the left row.
+template <class T, int PANELS, class Kernel, class Sink>
+inline void count_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
+                       const Kernel kernel, const Sink sink) {
+    using R = Register<T>;
+    typedef std::uint8_t Cell __attribute__((vector_size(CELL<T>)));
+    typedef std::int32_t Words __attribute__((vector_size(CELL<T>)));
+    Cell sum[PANELS];
+    const std::int64_t size = left.d * CELL<T>, end = left.begin.data[row + 1];
+    const T left_half = left.half.data[row];
+    const std::int32_t* feature = left.feature.data;
+    const std::uint8_t* z = panels.counts + panel * size;
+    const T* half = panels.half + panel * PANEL<T>;
+#pragma GCC unroll 4
+    for (int p = 0; p < PANELS; ++p) sum[p] = Cell{};
+    for (std::int64_t at = left.begin.data[row]; at < end; ++at) {
+        const std::uint8_t* column = z + feature[at] * CELL<T>;
+#pragma GCC unroll 4
+        for (int p = 0; p < PANELS; ++p) {
+            Cell loaded;
+            __builtin_memcpy(&loaded, column + p * size, CELL<T>);
+            sum[p] += loaded;
+        }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < PANELS; ++p) {
+        Words words;
+        __builtin_memcpy(&words, &sum[p], CELL<T>);
+#pragma GCC unroll 3
+        for (int k = 0; k < PANEL_REGISTERS; ++k) {
+            const auto dot = __builtin_convertvector((words >> (8 * k)) & 255, Values<T>);
+            sink(row, panel + p, k, kernel(dot, left_half, half + p * PANEL<T> + k * R::COUNT));
+        }
+    }
+}
+
 // All left rows against PANELS neighbouring panels.
 template <class T, int PANELS, class Kernel, class Sink>
 inline void all_left(const Left<T>& left, const PanelData<T>& panels, std::int64_t panel, const Kernel kernel,
                      const Sink sink) {
-    const std::int64_t count = left.count, whole = left.sparse ? 0 : count / TILE_ROWS * TILE_ROWS;
-    if (left.sparse) {
+    const std::int64_t count = left.count, whole = count / TILE_ROWS * TILE_ROWS;
+    if constexpr (Kernel::WHOLE) {
+        if (left.counted) {
+            for (std::int64_t r = 0; r < count; ++r) count_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
+            return;
+        }
+    }
+    if (Kernel::WHOLE || left.sparse) {
         for (std::int64_t r = 0; r < count; ++r) sparse_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
         return;
     }
@@ -232,6 +298,10 @@ void finish_panels(PanelData<T>& panels) {
             for (std::int64_t j = 0; j < panels.d; ++j) sum += R::load(z + j * PANEL<T>) * R::load(z + j * PANEL<T>);
             R::store(panels.half + p * PANEL<T> + k * R::COUNT, sum * T(0.5));
         }
+    if (!panels.counts) return;
+    for (std::int64_t cell = 0; cell < panels.panels() * panels.d; ++cell)
+        for (std::int64_t l = 0; l < PANEL<T>; ++l)
+            panels.counts[cell * CELL<T> + in_cell<T>(l)] = static_cast<std::uint8_t>(panels.data[cell * PANEL<T> + l]);
 }
 
 template <class T>
@@ -242,6 +312,10 @@ void take_panels(const PanelData<T>& from, const std::int64_t* rows, PanelData<T
         T* target = to.data + i / PANEL<T> * PANEL<T> * d + i % PANEL<T>;
         for (std::int64_t j = 0; j < d; ++j) target[j * PANEL<T>] = source[j * PANEL<T>];
         to.half[i] = from.half[rows[i]];
+        if (!to.counts) continue;
+        const std::uint8_t* counts = count_of(from, rows[i]);
+        std::uint8_t* const into = count_of(to, i);
+        for (std::int64_t j = 0; j < d; ++j) into[j * CELL<T>] = counts[j * CELL<T>];
     }
 }
 

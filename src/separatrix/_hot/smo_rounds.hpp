@@ -40,6 +40,7 @@ public:
         halves_.resize(at(packed_.panels() * packed_.width));
         packed_.data = samples_.data();
         packed_.half = halves_.data();
+        packed_.counts = nullptr;
     }
 
     // Rounds until the problem is solved or the deadline is reached; returns false where steps must go on alone.

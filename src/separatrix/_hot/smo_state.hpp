@@ -7,11 +7,12 @@
 
 namespace separatrix {
 
-enum class Formula : int { linear, polynomial, rbf, sigmoid };
+enum class Formula : int { linear, polynomial, rbf, sigmoid, whole_rbf };
 
 // Samples packed for kernel evaluation: panels of `width` samples, each [feature][width], so that
 // the samples stand side by side in registers. They are scaled such that the kernel is
-// x·z, (x·z + coef0)^degree, 2^(x·z − |x|²/2 − |z|²/2) or tanh(x·z + coef0).
+// x·z, (x·z + coef0)^degree, 2^(x·z − |x|²/2 − |z|²/2) or tanh(x·z + coef0). Samples of small whole numbers, |x|² ≤ 255,
+// have the kernel 2^(coef0 (x·z − |x|²/2 − |z|²/2)): their products are sums of bytes, and exact.
 template <class T>
 struct PanelData {
     Formula formula;
@@ -21,6 +22,7 @@ struct PanelData {
     std::int64_t n, d, width;
     T* data;
     T* half;              // |x|²/2 of each sample
+    std::uint8_t* counts = nullptr;  // the whole numbers once more, cells of 4/3 width bytes; null of other samples
 
     std::int64_t panels() const { return (n + width - 1) / width; }
 };

@@ -27,6 +27,8 @@ _LEFT = 256
 _SAMPLE = 512
 #: Share of such values below which compiled loops go over them alone.
 _SPARSE = 0.4
+#: The formula of an RBF kernel on whole numbers, and the largest ``|x|²`` whose products are sums of bytes.
+_WHOLE, _MOST_COUNT = 4, 255
 #: Numbers of sparse samples up to which they are packed as dense ones.
 _FEW_NUMBERS = 1 << 16
 
@@ -57,16 +59,30 @@ def native_of(kernel: Kernel) -> Native | None:
 class Packing(NamedTuple):
     """How samples are packed: what is subtracted from them, and which share of them is not zero then.
 
-    Compiled loops go over the nonzeros alone where these are few.
+    Compiled loops go over the nonzeros alone where these are few, or where all are whole numbers.
     """
 
     shift: Array | None
     share: float = 1.0
+    whole: bool = False
 
     @property
     def sparse(self) -> bool:
         """Whether the loops skip zeros."""
-        return bool(self.share < _SPARSE)
+        return self.whole or bool(self.share < _SPARSE)
+
+
+def has_whole_numbers(samples: DenseView | CsrView) -> bool:
+    """Return whether samples are small whole numbers, as one-hot columns or counts, with ``|x|² ≤ 255``."""
+    if isinstance(samples, CsrView) and not samples.array.has_canonical_format:
+        return False  # what stands twice for one place is only known once it is added
+    for rows in (slice(0, min(samples.shape[0], _SAMPLE)), *samples.parts()):
+        block = samples.read(rows)
+        values: Any = block.data if samples.sparse else block
+        outside = values.min(initial=0) < 0 or values.max(initial=0) > _MOST_COUNT
+        if outside or (values != np.rint(values)).any():
+            return False
+    return bool(samples.row_norms().max(initial=0.0) <= _MOST_COUNT)
 
 
 def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
@@ -76,13 +92,14 @@ def packing_of(native: Native, samples: DenseView | CsrView) -> Packing:
     come about; another one by its mean, which keeps distances accurate far from the origin.
     """
     n, d = samples.shape
+    whole = native.formula == _WHOLE
     if isinstance(samples, CsrView):
-        return Packing(None, samples.row_elements / d)
+        return Packing(None, samples.row_elements / d, whole)
     if n == 0:
         return Packing(None)
     sample = np.asarray(samples.array[:: max(1, n // _SAMPLE)], dtype=np.float64)
     if native.formula != 2:
-        return Packing(None, np.count_nonzero(sample) / sample.size)
+        return Packing(None, np.count_nonzero(sample) / sample.size, whole)
     shift = np.add.reduce(sample, axis=0) / len(sample)
     if sample.size < 1 << 12:
         return Packing(shift)
@@ -160,6 +177,7 @@ class KernelMatrix:
         self._gram: Array | None = None
         self._half: float | None = None
         self.native: Native | None = None
+        self._packing = Packing(None)
         if isinstance(samples, DenseView | CsrView) and samples.shape[1]:
             # Packed samples are dense: wide sparse ones that do not fit are better left to sparse products.
             if not samples.sparse or self._fits("float32"):
@@ -168,6 +186,10 @@ class KernelMatrix:
             if samples.sparse and samples.shape[0] * samples.shape[1] <= _FEW_NUMBERS:
                 # Few have the bits of dense ones: which of two equal samples is chosen hangs on them.
                 self.samples = samples = view_of(samples.read(slice(0, n)).toarray())
+            many = n * samples.shape[1] > _FEW_NUMBERS
+            if many and self.native.formula == 2 and has_whole_numbers(samples):
+                # exp(−γ|x−z|²) = 2^(c (x·z − |x|²/2 − |z|²/2)), and all in parentheses is exact.
+                self.native = Native(_WHOLE, 1.0, coef0=self.native.scale**2)
             self._packing = packing_of(self.native, samples)
         self.diag: Array = self._diagonal()
         #: ``√|k(x, x)|`` of each sample, and the largest ``|k(x, x)|``.
@@ -176,7 +198,9 @@ class KernelMatrix:
 
     def _fits(self, precision: Precision) -> bool:
         """Return whether all samples may be kept packed: half of the budget is for both precisions."""
-        size = self.shape[0] * self.samples.shape[1] * np.dtype(precision).itemsize
+        # Whole numbers are packed twice, as numbers and as bytes, a third more of them.
+        each = np.dtype(precision).itemsize + (4 / 3 if self._packing.whole else 0)
+        size = self.shape[0] * self.samples.shape[1] * each
         return bool(size <= max(self.cache_bytes / 4, 1 << 22))
 
     @property
@@ -262,7 +286,9 @@ class KernelMatrix:
     def _steepness(self) -> float:
         """Return by what factor the kernel enlarges relative errors of an inner product."""
         assert self.native is not None
-        return self._mean_half() if isinstance(self.kernel, RBF) else float(self.native.degree)
+        if not isinstance(self.kernel, RBF):
+            return float(self.native.degree)
+        return self._mean_half() * (self.native.coef0 if self._packing.whole else 1.0)
 
     def _mean_half(self) -> float:
         """Return the mean of ``|x̂|²/2`` over some samples, or over all where these are packed and few."""
