@@ -8,8 +8,9 @@ import qpsolvers
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from separatrix.data.memory import view_of
 from separatrix.models.linear_svm import LinearSVC
-from separatrix.solvers._l1_interior import l1_programme
+from separatrix.solvers._l1_interior import affordable, chosen_rows, l1_programme
 
 
 def samples(n: int, d: int, seed: int, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +78,23 @@ def test_weights_vanish_exactly() -> None:
     w, _, _ = l1_programme(X, y, np.full(60, 1e4), np.ones(200), 0.0, True, 1e-9)
     # No more than samples, each of which gives one equation.
     assert 10 < np.count_nonzero(w) <= 60
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_matrix])
+def test_rows_are_gathered_from_all_blocks(layout) -> None:
+    X = np.random.default_rng(0).normal(size=(30_000, 40)).astype(np.float32)
+    view = view_of(layout(X))
+    assert len(list(view.blocks())) > 1
+    rows, features = np.arange(5, 30_000, 7), np.array([3, 17, 30])
+    found = chosen_rows(view, rows, features)
+    assert found.dtype == np.float64
+    assert_allclose(found, X[np.ix_(rows, features)], rtol=0, atol=0)
+
+
+def test_what_takes_long_or_much_memory_is_left_alone() -> None:
+    assert affordable(2000, 1000)
+    assert not affordable(20_000, 1000)
+    assert not affordable(1_000_000, 20)
 
 
 def test_one_class_alone_has_no_programme_with_a_free_intercept() -> None:

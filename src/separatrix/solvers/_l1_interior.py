@@ -30,19 +30,25 @@ _ITERATIONS, _WAY = 100, 0.995
 _WORSE, _SHORT = 1e3, 1e-6
 #: Corrections of a solution of the linear equations by what it leaves of them.
 _REFINEMENTS = 2
-#: Multiply-adds of one matrix up to which the method takes seconds.
-_WORK = 4e9
+#: Multiply-adds of one matrix up to which the method takes seconds, and values of the samples, held thrice.
+_WORK, _VALUES = 4e9, 1 << 23
 
 
 def affordable(n: int, m: int) -> bool:
-    """Return whether the method takes no more than seconds on ``n`` samples of ``m`` features."""
-    return float(n) * m * min(n, m) <= _WORK
+    """Return whether the method takes no more than seconds, and little memory, on n samples of m features."""
+    return float(n) * m * min(n, m) <= _WORK and n * m <= _VALUES
 
 
 def chosen_rows(view: DataView, rows: Array, features: Array) -> Array:
-    """Return some features of some samples in double precision."""
-    block: Any = view.take(rows)[:, features]
-    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
+    """Return some features of some samples, in order, in double precision."""
+    chosen, out = np.zeros(view.shape[0], dtype=bool), np.empty((rows.shape[0], features.shape[0]))
+    chosen[rows] = True
+    begin = 0
+    for where, block in view.blocks():
+        part: Any = block[np.flatnonzero(chosen[where])][:, features]
+        out[begin : begin + part.shape[0]] = part.toarray() if hasattr(part, "toarray") else part
+        begin += part.shape[0]
+    return out
 
 
 def l1_programme(
