@@ -96,13 +96,13 @@ def box_programme(
             break
         d, dy = system.solve(rest - z + v, short)
         dz, dv = -z - z * d / a, -v + v * d / t
-        way = _way((a, d), (t, -d), (z, dz), (v, dv))
+        way = way_to_zero((a, d), (t, -d), (z, dz), (v, dv))
         ahead = dot(a + way * d, z + way * dz) + dot(t - way * d, v + way * dv)
         centre = (ahead / gap) ** 3 * gap / (2 * a.size)
         more, less = (centre - d * dz) / a, (centre + d * dv) / t
         d, dy = system.solve(rest - z + v + more - less, short)
         dz, dv = -z + more - z * d / a, -v + less + v * d / t
-        way = min(1.0, _WAY * _way((a, d), (t, -d), (z, dz), (v, dv)))
+        way = min(1.0, _WAY * way_to_zero((a, d), (t, -d), (z, dz), (v, dv)))
         a, t, y, z, v = a + way * d, t - way * d, y + way * dy, z + way * dz, v + way * dv
         q = G.times(G.transposed(a)) + p
     a, t, z, v = kept
@@ -114,7 +114,7 @@ def _sure(multiplier: Array) -> Array:
     return _NEAR * multiplier / (1.0 + multiplier)
 
 
-def _way(*pairs: tuple[Array, Array]) -> float:
+def way_to_zero(*pairs: tuple[Array, Array]) -> float:
     """Return how far all may go along their steps and stay positive."""
     way = np.inf
     for value, step in pairs:

@@ -38,6 +38,12 @@ class SquaredHingeTerms:
         self.u = 2.0 * self.s * self.short
         self.theta = self.y * self.u
 
+    def set_duals(self, rows: Array, u: Array) -> None:
+        """Take these dual variables of some samples, and 0 of the others, instead."""
+        self.u = np.zeros_like(self.s)
+        self.u[rows, 0] = u
+        self.theta = self.y * self.u
+
     def curvature(self, caution: float) -> Curvature:
         """Return the second derivative, blended with its largest value 2."""
         inside = (self.short > 0).astype(np.float64)

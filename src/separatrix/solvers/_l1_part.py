@@ -9,10 +9,11 @@ import numpy as np
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem
 from separatrix.solvers._hinge_terms import SquaredHingeTerms
+from separatrix.solvers._l1_interior import affordable, chosen_rows, l1_programme
 from separatrix.solvers._logit import BinaryTerms, SoftmaxTerms, Terms, best_intercept
 from separatrix.solvers._loop import Control
 from separatrix.solvers._model_columns import ColumnModel, Packed
-from separatrix.solvers._model_gram import GramModel, violation
+from separatrix.solvers._model_gram import ROUNDS, Chosen, GramModel, violation
 from separatrix.solvers._support import newton_on_support
 
 #: Features of the first working set; later ones have room for twice the features with a weight.
@@ -24,6 +25,11 @@ _WHOLE_WORK = 1.5e9
 #: Nanoseconds per stored value that forming a Hessian may take, about 50 sweeps of coordinate descent.
 #: (A product of dense rows takes about 0.04 ns, one of sparse rows 3, and their lengths vary.)
 _SWEEP_COST = 300.0
+#: Steps, and bad ones among them, after which a squared hinge loss is solved by interior points; how short a
+#: bad step is, or how many rounds it took: each needs twice as many factors as the one before.
+_MANY, _BAD, _SHORT, _ROUNDS = 25, 2, 0.1, 7
+#: Relative gap to reach by these, and values of all features up to which they need no working set.
+_INTERIOR_TOL, _ALL_VALUES = 1e-10, 1 << 22
 #: A class without samples has a score this far below all others: its share is below rounding.
 _ABSENT = 60.0
 
@@ -123,6 +129,7 @@ class Part:
         self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
         self.model: GramModel | None = None
         self.formed_at, self.fell = 0.0, 1.0
+        self.taken = self.bad = 0
         self._zero_loss = 0.0
         self._one_sided = False
 
@@ -178,6 +185,11 @@ class Part:
         self.G = -V.T
         self.violations = violation(self.W, self.G, self.l1, self.l2)
         self.violation = float(self.violations.max(initial=0.0))
+        self._raise_bound(V)
+
+    def _raise_bound(self, V: Array) -> None:
+        """Take the bound of the dual variables that are set, if it is better; ``V`` is ``Xᵀθ``."""
+        terms = self.terms
         largest = float(np.abs(V).max(initial=0.0))
         feasible = min(1.0, self.l1 / largest) if largest > 0 else 1.0
         bound = terms.dual(feasible)
@@ -199,7 +211,9 @@ class Part:
         return self.gap() / self.scale()
 
     def step(self, control: Control) -> None:
-        """Take one proximal Newton step on a working set."""
+        """Take one proximal Newton step on a working set, or go to its optimum where these crawl."""
+        if self._crawls() and self._by_interior_points(control):
+            return
         features = self._choose()
         kind = self._kind(features)
         model = self._reusable(features, kind)
@@ -223,17 +237,57 @@ class Part:
                 )
                 self.model, self.formed_at = (model, self.primal) if kind == "blocks" else (None, 0.0)
             shift = model.X.centre.astype(np.float64)
-            D, db = model.minimise(W, G - np.outer(Gb, shift), Gb, self.l1, self.l2, 1e-2 * eta, control)
+            most = _ROUNDS if self._has_programme() else ROUNDS
+            G0 = G - np.outer(Gb, shift)
+            D, db = model.minimise(W, G0, Gb, self.l1, self.l2, 1e-2 * eta, control, most)
             db = db - D @ shift
             Z = model.X.scores(D, db)
         t = self.search(features, D, db, Z, float((G * D).sum() + Gb @ db))
         self._learn(t)
+        slow = model is not None and model.rounds >= _ROUNDS
+        self.taken, self.bad = self.taken + 1, self.bad + (slow or t < _SHORT)
         self._shift_classes(features)
         if t < 0.2:
             self.model = None
         if model is not None and not model.whole and not control.expired():
             newton_on_support(self, model, features, control)
             self._shift_classes(features)
+
+    def _crawls(self) -> bool:
+        """Return whether steps change the side of so many samples that they are short again and again."""
+        return self._has_programme() and (self.taken >= _MANY or self.bad >= _BAD)
+
+    def _has_programme(self) -> bool:
+        """Return whether interior points can solve the problem."""
+        return isinstance(self.terms, SquaredHingeTerms) and self.l1 > 0
+
+    def _by_interior_points(self, control: Control) -> bool:
+        """Go to the optimum of all features, or of a working set of many; return whether that was tried."""
+        assert isinstance(self.terms, SquaredHingeTerms)
+        terms, (n, d) = self.terms, self.view.shape
+        features = np.arange(d) if n * d <= _ALL_VALUES and affordable(n, d) else self._choose()
+        if not affordable(n, features.shape[0]):
+            return False
+        self.taken = self.bad = 0
+        rows = np.flatnonzero(terms.s[:, 0] > 0)
+        X, y, s = chosen_rows(self.view, rows, features), terms.y[rows, 0], terms.s[rows, 0]
+        penalties = np.full(features.shape[0], self.l1)
+        found = l1_programme(X, y, s, penalties, self.l2, self.fit_intercept, _INTERIOR_TOL, control.expired)
+        if found is None:
+            return False
+        w, b, u = found
+        F = np.zeros_like(self.F)
+        F[rows] = (X @ w + b)[:, None]
+        if terms.value(F) + self._penalty(w) < self.primal:
+            self.W[:] = 0.0
+            self.W[0, features] = w
+            self.b[:] = b
+            self.F = Chosen(self.view, features, self.data.centre()).scores(self.W[:, features], self.b)
+        terms.set_duals(rows, u)
+        if self.fit_intercept:
+            terms.balance()
+        self._raise_bound(self.view.transposed(terms.theta))
+        return True
 
     def _shift_classes(self, features: Array) -> None:
         """Move the weights of each feature by what all its classes can share: softmax does not see it.

@@ -25,8 +25,8 @@ _PART = 1 << 20
 #: Multiply-adds of a Hessian up to which single precision would save only some milliseconds: what it loses
 #: looks like curvature where dependent features have none, and then steps stay short.
 _EXACT_WORK = float(1 << 28)
-#: Calls until the inner problem counts as solved well enough.
-_ROUNDS = 60
+#: Rounds until the inner problem counts as solved well enough.
+ROUNDS = 60
 
 
 class Chosen:
@@ -112,7 +112,11 @@ class GramModel:
         Whether the classes' coupling is part of ``H``; else there is a block per class.
     rough : bool
         Whether the blocks are multiples of one matrix: far from the optimum that is as good.
+    rounds : int
+        Rounds of sweeps and of steps on the support that the last solution took.
     """
+
+    rounds = 0
 
     def __init__(
         self,
@@ -216,12 +220,21 @@ class GramModel:
         return H, lift
 
     def minimise(
-        self, W: Array, G: Array, Gb: Array, l1: float, l2: float, eta: float, control: Control
+        self,
+        W: Array,
+        G: Array,
+        Gb: Array,
+        l1: float,
+        l2: float,
+        eta: float,
+        control: Control,
+        most: int = ROUNDS,
     ) -> tuple[Array, Array]:
         """Return the step of the weights and of the intercepts (for centred features).
 
         ``W`` and ``G`` have shape (columns, features); the model is solved when a sweep makes it fall by
-        at most ``eta`` times what it fell before. (Unlike a gradient, that has no scale.)
+        at most ``eta`` times what it fell before (unlike a gradient, that has no scale), or after the
+        ``most`` rounds.
         """
         count, size = self.H.shape[0], self.H.shape[1]
         gradient = G.reshape(count, size).copy()
@@ -234,7 +247,8 @@ class GramModel:
         step = np.zeros_like(weights)
         falls = np.zeros(count)
         sweeps = int(min(max(_CALL_WORK / max(1.0, count * size * size), 1), 30))
-        for number in range(_ROUNDS):
+        for number in range(most):
+            self.rounds = number + 1
             if _hot.gram_descent(H, gradient, weights, step, falls, l1, l2, sweeps, eta) <= eta:
                 break
             if control.expired():

@@ -39,6 +39,7 @@ from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._l1_columns import L1Columns
+from separatrix.solvers._l1_interior import affordable, chosen_rows, l1_programme
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._newton_columns import (
     GROWTH,
@@ -138,7 +139,10 @@ class SemismoothNewton:
         """Yield a step after each Newton step of the columns at hand."""
         if self._small():
             stuck = yield from self._small_steps()
-            if not stuck or self.dual.l1:
+            if not stuck:
+                return
+            if self.dual.l1:
+                yield from self._by_interior_points(control)
                 return
             self._begin_again()
             if not self.batches:
@@ -161,7 +165,7 @@ class SemismoothNewton:
                         primal[own], gap[own] = columns.primal, np.maximum(columns.gap, 0.0)
                         done = float(gap.sum()) / max(float(primal.sum()), 1e-300)
                         finished = None
-                        if not active.any() and columns.stuck:
+                        if not active.any() and columns.stuck and not self.dual.l1:
                             finished = "max_iter"
                         measure = done if np.isfinite(done) else np.inf
                         record = {"objective": float(primal.sum()), "relative_gap": measure}
@@ -171,6 +175,36 @@ class SemismoothNewton:
                     columns.step(active)
                     if control.expired():
                         return
+        if self.dual.l1:
+            yield from self._by_interior_points(control)
+
+    def _by_interior_points(self, control: Control) -> Iterator[Step]:
+        """Solve the columns that an L1 penalty has stuck; yield one step for all."""
+        dual, view = self.dual, self.problem.view
+        d, codes, intercept = view.shape[1], dual.codes(np.arange(self.problem.columns)), dual.square > 0
+        found = dual.evaluate(self.coef, self.intercept, self.V)
+        self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
+        assert codes is not None
+        for k in np.flatnonzero(~(found.primal - found.dual <= self.tol * found.primal)):
+            rows = np.flatnonzero((codes[k] != 0) & (dual.upper > 0))
+            if not affordable(rows.shape[0], d):
+                continue
+            X, y = chosen_rows(view, rows, np.arange(d)), codes[k, rows].astype(np.float64)
+            if intercept:
+                X = np.column_stack([X, np.ones(rows.shape[0])])
+            factors = dual.factors(d)[: X.shape[1]]
+            solved = l1_programme(
+                X, y, dual.upper[rows], factors, 0.0, dual.free, 0.1 * self.tol, control.expired
+            )
+            if solved is not None:
+                w, b, u = solved
+                self.coef[k], self.intercept[k] = w[:d], w[d] if intercept else b
+                self.V[k] = 0.0
+                self.V[k, rows] = y * u
+        self._keep_better()
+        found = dual.evaluate(self.coef, self.intercept, self.V)
+        objective, measure = float(found.primal.sum()), found.relative_gap
+        yield Step({"objective": objective, "relative_gap": measure}, measure, "max_iter")
 
     def _small(self) -> bool:
         """Return whether calls would cost more than what they compute."""
@@ -225,7 +259,7 @@ class SemismoothNewton:
             if dual.l1 and measure < _CLOSE and idle > PATIENCE:  # a small gap that stays is rounding
                 active, stuck = False, True
             record = {"objective": primal, "relative_gap": measure}
-            yield Step(record, measure, "max_iter" if dual.l1 and stuck and not active else None)
+            yield Step(record, measure)
             if not active:
                 return bool(stuck)
             state.step()

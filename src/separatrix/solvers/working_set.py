@@ -15,7 +15,8 @@ One step: the exact intercept; one pass for ``Xᵀθ``, which gives bound, gap a
 that have a weight, and the worst violators, as working set; a Newton model of the loss on them,
 minimised with the penalty by coordinate descent; a line search on the scores. The model has its Hessian
 formed (:mod:`._model_gram`) where that is cheap, else it stays behind the columns
-(:mod:`._model_columns`).
+(:mod:`._model_columns`). Where such steps crawl, as with a squared hinge loss and a large C, interior points
+(:mod:`._l1_interior`) take over.
 
 References: Yuan, Ho, Lin, "An improved GLMNET for L1-regularized logistic regression" (JMLR 13, 2012);
 Massias, Gramfort, Salmon, "Celer" (ICML 2018) for working sets and dual points.
