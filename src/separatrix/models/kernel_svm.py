@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -209,7 +210,7 @@ class KernelSVM(IterativeEstimator):
 
     def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:
         """Keep the support vectors and their coefficients, of shape (rows, n_support)."""
-        if not np.isfinite(float(np.abs(coef).sum()) + float(intercept.sum())):
+        if not isfinite(np.abs(coef).sum() + intercept.sum()):
             raise ValueError(NOT_FINITE)
         self.support_ = support.astype(np.int32)
         if kind_of(self.kernel) == "matrix":
