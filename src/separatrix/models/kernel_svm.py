@@ -301,9 +301,9 @@ class KernelSVM(IterativeEstimator):
                 check_structure(array, "a part of the model")
         sums = SupportSums(self.kernel_, vectors, np.ascontiguousarray(self._dual().T), self._groups())
         for array in (vectors, self.dual_coef_):
-            for part in (array, getattr(array, "data", None)):
-                if isinstance(part, np.ndarray):
-                    part.flags.writeable = False
+            part = array.data if sparse.issparse(array) else array
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
         _KEPT[self] = (sources, sums)
         return sums
 
