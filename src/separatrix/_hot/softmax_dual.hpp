@@ -316,12 +316,14 @@ private:
 // scores[i] = row i times weights; both padded.
 template <class S, class Rows>
 void all_scores(const Rows& rows, const S* weights, std::int64_t padded, std::int64_t count, S* scores) {
+    if (padded == 1) {
+        for (std::int64_t i = 0; i < count; ++i) scores[i] = single_score(pairs_of(rows, i), weights);
+        return;
+    }
     for (std::int64_t i = 0; i < count; ++i) {
         S* out = scores + i * padded;
-        const auto row = pairs_of(rows, i);
         for (std::int64_t k = 0; k < padded; ++k) out[k] = 0;
-        if (padded == 1) out[0] = single_score(row, weights);
-        else add_scores(row, weights, padded, out);
+        add_scores(pairs_of(rows, i), weights, padded, out);
     }
 }
 

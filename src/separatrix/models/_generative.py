@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -188,19 +189,15 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         self._refuse_overflow(dtype)
         self._keep(moments, counts)
         self.history_ = []
-        self.certificate_ = Certificate(
-            **{
-                **certificate.as_dict(),
-                "seconds": time.perf_counter() - begin,
-                "iterations": 1,
-                "samples": int(counts.sum()),
-            }
+        self.certificate_ = replace(
+            certificate, seconds=time.perf_counter() - begin, iterations=1, samples=int(counts.sum())
         )
 
     def _refuse_overflow(self, dtype: Any) -> None:
         """Refuse parameters that the type of the data cannot hold: the features are in extreme units."""
         for name in ("coef_", "whitening_", "means_"):  # an intercept of −∞ is that of a class with prior 0
-            if not np.isfinite(np.sum(getattr(self, name, 0.0), dtype=np.float64)):
+            values = getattr(self, name, None)
+            if values is not None and not isfinite(np.add.reduce(values, axis=None, dtype=np.float64)):
                 wider = " or pass X as float64" if dtype == np.float32 else ""
                 raise ValueError(
                     f"{name} overflows {np.dtype(dtype).name}: the features are too large or too small. "

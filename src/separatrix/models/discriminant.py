@@ -390,7 +390,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
                 if self.reg_param and self.solver == "svd":
                     values = (1.0 - self.reg_param) * values + self.reg_param
                     cov = (1.0 - self.reg_param) * cov + self.reg_param * np.eye(d)
-                self._check_rank(k, int(np.sum(values > self.tol)), int(counts[k]), d)
+                self._check_rank(k, int(np.count_nonzero(values > self.tol)), int(counts[k]), d)
                 factor = factor_of_spectrum(cov, values, vectors, moments.mean[k])
                 self._check_rank(k, factor.rank, int(counts[k]), d)
                 whitenings[k], log_dets[k] = factor.whitening, factor.log_det

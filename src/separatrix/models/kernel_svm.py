@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -209,7 +210,7 @@ class KernelSVM(IterativeEstimator):
 
     def _keep_support(self, samples: Any, support: Array, coef: Array, intercept: Array) -> None:
         """Keep the support vectors and their coefficients, of shape (rows, n_support)."""
-        if not np.isfinite(float(np.abs(coef).sum()) + float(intercept.sum())):
+        if not isfinite(np.abs(coef).sum() + intercept.sum()):
             raise ValueError(NOT_FINITE)
         self.support_ = support.astype(np.int32)
         if kind_of(self.kernel) == "matrix":
@@ -300,9 +301,9 @@ class KernelSVM(IterativeEstimator):
                 check_structure(array, "a part of the model")
         sums = SupportSums(self.kernel_, vectors, np.ascontiguousarray(self._dual().T), self._groups())
         for array in (vectors, self.dual_coef_):
-            for part in (array, getattr(array, "data", None)):
-                if isinstance(part, np.ndarray):
-                    part.flags.writeable = False
+            part = array.data if sparse.issparse(array) else array
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
         _KEPT[self] = (sources, sums)
         return sums
 

@@ -132,9 +132,13 @@ class KNeighborsClassifier(ClassifierMixin, NeighborsModel):  # type: ignore[mis
                 DataConversionWarning,
                 stacklevel=2,
             )
-        check_labels(y)
+        simple = y.ndim == 1 and y.dtype.kind in "biuU"  # always classes
+        if not simple:
+            check_labels(y)
         self.outputs_2d_ = y.ndim == 2 and y.shape[1] != 1
         columns = [np.unique(column, return_inverse=True) for column in y.reshape(len(y), -1).T]
+        if simple and 2 * len(columns[0][0]) >= len(y):
+            check_labels(y)  # warns of so many classes
         numbers = [column.astype(np.int64) for _, column in columns]
         self.classes_ = [classes for classes, _ in columns] if self.outputs_2d_ else columns[0][0]
         self._y = np.stack(numbers, axis=1) if self.outputs_2d_ else numbers[0]

@@ -54,7 +54,9 @@ class KernelRegressor(RegressorMixin, KernelSVM, ABC):  # type: ignore[misc]
             The fitted estimator.
         """
         X, samples, y = self._take_samples(X, y)
-        targets = column_or_1d(as_numbers(self, y), warn=True)
+        targets = as_numbers(self, y)
+        if targets.ndim != 1:
+            targets = column_or_1d(targets, warn=True)
         weights = checked_weights(X, sample_weight)
         self._find_kernel(X, weights)
         rows = np.arange(targets.size) if weights is None else np.flatnonzero(weights > 0)

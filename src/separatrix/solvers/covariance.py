@@ -239,8 +239,10 @@ def spectrum(cov: Array) -> tuple[Array, Array]:
     Features in very different units go by the singular values of ``D L`` (``Σ = D R D``, ``R = L Lᵀ``),
     whose squares keep small eigenvalues that lie below the rounding error of the largest.
     """
-    std = np.sqrt(np.maximum(np.diag(cov), 0.0))
-    if std.min() > 0 and std.max() > 1e4 * std.min():
+    variances = cov.diagonal()
+    least, most = float(variances.min()), float(variances.max())
+    if 0 < 1e8 * least < most:
+        std = np.sqrt(variances)
         lower, failed = linalg.lapack.dpotrf(cov / std / std[:, None], lower=1, clean=1)
         if not failed:
             U, sigma, _ = linalg.svd(std[:, None] * lower)
@@ -257,8 +259,9 @@ def factor_of_spectrum(cov: Array, values: Array, vectors: Array, size: Array) -
     Eigenvectors mix the units of the features: between very different ones, or with eigenvalues near
     rounding error, they lose digits that correlations keep.
     """
-    variances = np.diag(cov)
-    even = variances.max() <= 1e4 * variances.min()
-    if even and values[-1] > 1e-8 * values[0] and variances.min() > np.square(EPS * size).max():
+    variances = cov.diagonal()
+    least = variances.min()
+    even = variances.max() <= 1e4 * least
+    if even and values[-1] > 1e-8 * values[0] and least > np.square(EPS * size).max():
         return Factor(vectors / np.sqrt(values), float(np.log(values).sum()))
     return factorise(cov, size)

@@ -116,8 +116,7 @@ class Machines(Sequence[Machine]):
 
     def __init__(self, offsets: Array, coef: Array, slack: Array, **numbers: Array) -> None:
         self.offsets, self.coef, self.slack = offsets, coef, slack
-        for name in _NUMBERS:
-            setattr(self, name, numbers[name])
+        self.__dict__.update(numbers)
 
     @classmethod
     def of(cls, machines: Sequence[Machine]) -> Machines:
@@ -193,10 +192,9 @@ def machines_of(
         for k in np.flatnonzero(np.isinf(violation)).tolist():
             part = problems.part(k)
             violation[k] = kkt_violation(problems[k], a[part], gradient[part])
-    found = dict(zip(_NUMBERS, (*numbers, violation), strict=True))
-    for name in ("vanishes", "indefinite"):
-        found[name] = found[name] > 0
-    return Machines(problems.offsets, variables[0], variables[1], **found)
+    *others, vanishes, indefinite = numbers
+    found = zip(_NUMBERS, (*others, vanishes > 0, indefinite > 0, violation), strict=True)
+    return Machines(problems.offsets, *variables, **dict(found))
 
 
 def drowned(machines: Machines, gap: float) -> Array:

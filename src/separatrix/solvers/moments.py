@@ -358,7 +358,7 @@ def _add_dense(total: Moments, block: Array, classes: Array, weights: Array | No
     else:
         for k, row in zip(moved, spread, strict=True):
             add_products(row[None], total.scatter[k])
-    if not np.all(np.einsum("...jj->...j", total.scatter) <= np.finfo(block.dtype).max):
+    if not total.scatter.diagonal(0, -2, -1).max() <= np.finfo(block.dtype).max:
         raise NotFiniteError
 
 

@@ -70,8 +70,9 @@ class SmallProblems:
             yield Step(self._record(), np.inf)
             if control.expired():
                 return
-        indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
-        found.status[indefinite] = STATUS.index("nonconvex")
+        if found.worst_curvature.min() < -NEGATIVE:
+            indefinite = (found.status == 1) & (found.worst_curvature < -NEGATIVE)
+            found.status[indefinite] = STATUS.index("nonconvex")
         yield Step(self._record(), float(found.violation.max()), "converged")
 
     def advance(self, threads: int = 1) -> bool:
@@ -85,7 +86,7 @@ class SmallProblems:
         else:
             for _ in in_threads(lambda _: loop.run(_SLICE), threads):
                 pass
-        return bool((self.solutions.status > 0).all())
+        return bool(self.solutions.status.min() > 0)
 
     def _make(self) -> Any:
         """Return the compiled loop."""
@@ -120,6 +121,8 @@ class SmallProblems:
     def settle(self) -> None:
         """Give problems that time was not enough for a gradient that belongs to their start."""
         found = self.solutions
+        if found.status.min() >= 0:
+            return
         for k in np.flatnonzero(found.status < 0).tolist():
             if found.alpha[self.problems.part(k)].any():
                 solution = found[k]

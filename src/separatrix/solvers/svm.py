@@ -203,7 +203,7 @@ class SupportMachines:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield the steps of the solver, and those of its continuations with a tighter tolerance."""
-        tol, before = self.aim, np.full(len(self.problems), np.inf)
+        tol, before = self.aim, np.array(np.inf)
         for _ in range(_ROUNDS):
             finished = None
             for step in self._solver.steps(control):
@@ -219,7 +219,7 @@ class SupportMachines:
             if finished is None:  # told to stop
                 return
             self._make_sure()
-            if self.solutions.violation.max() <= self.tol and self.machines.relative_gap.max() <= self.gap:
+            if self._solved():
                 break
             wanted, next_tol = self._open[self._short()[self._open]], self.tol
             if not wanted.size:
@@ -258,6 +258,8 @@ class SupportMachines:
         machines = self.machines
         doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
         doubtful |= found.doubt > _UNSURE * self.tol
+        if not doubtful.any():
+            return
         for k in np.flatnonzero(doubtful & (found.doubt > 0) & (found.violation <= self.tol)).tolist():
             if self._recompute(k) > self.tol:
                 # What another solver may cure, if it has not been at work.
@@ -325,8 +327,16 @@ class SupportMachines:
             gradients=[self.solutions[k].gradient for k in wanted.tolist()],
         )
 
+    def _solved(self) -> bool:
+        """Return whether violations and gaps of all problems are as small as asked."""
+        return bool(
+            self.solutions.violation.max() <= self.tol and self.machines.relative_gap.max() <= self.gap
+        )
+
     def _missed(self) -> set[str]:
         """Return how problems ended that are not solved."""
+        if self._solved():
+            return set()
         found = self.solutions
         codes = np.maximum(found.status, 0)
         most = min(_LOST, max(_LOST_LEAST, _LOST_UNITS * self.tol))
