@@ -10,6 +10,9 @@ from separatrix import LogisticRegression
 from separatrix.data.memory import view_of
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
+from separatrix.solvers import curvature
+from separatrix.solvers._descent import Descent
+from separatrix.solvers._smooth_certificate import _bend
 from separatrix.solvers.curvature import Coupled, diagonal, moments
 from separatrix.solvers.quasi_newton import QuasiNewton
 from separatrix.solvers.smooth import SmoothObjective
@@ -116,3 +119,54 @@ def test_single_precision_data_need_no_evaluation_after_the_last_step(monkeypatc
     assert model.certificate_.dual is None
     assert calls.count("end") == 1
     assert calls[-1] == "end"
+
+
+@pytest.mark.parametrize("tol", [1e-4, 0.05])
+def test_a_hessian_of_a_sample_leads_newton_on_all_rows_but_ends_nothing(monkeypatch, tol):
+    random = np.random.default_rng(0)
+    X = sparse.random_array((60_000, 30), density=0.2, format="csr", rng=random)
+    y = X @ random.standard_normal(30) + random.logistic(size=60_000) > 0
+    formed, grams = [], curvature.bordered_grams
+
+    def counted(view, *rest):
+        formed.append(view.shape[0])
+        return grams(view, *rest)
+
+    monkeypatch.setattr(curvature, "bordered_grams", counted)
+    model = LogisticRegression(tol=tol).fit(X, y)
+    whole = [record for record in model.history_ if record["samples"] == 60_000]
+    assert formed[0] == 7500
+    assert 0 < formed.count(60_000) < len(whole)
+    tight = LogisticRegression(tol=1e-9).fit(X, y)
+    assert model.certificate_.primal <= tight.certificate_.primal * (1 + tol)
+
+
+def test_a_rough_way_waits_for_the_duality_gap(monkeypatch):
+    """Some steps more cost less than the Hessian that would prove them unnecessary."""
+    X, y = rare_features(20_000, 40, 5, 0)
+    X = ((X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)).astype(np.float32)
+    waited, waits = [], Descent._waits
+    monkeypatch.setattr(Descent, "_waits", lambda self: waited.append(waits(self)) or waited[-1])
+    certificate = LogisticRegression().fit(X, y).certificate_
+    assert waited[0]
+    assert not waited[-1]
+    assert certificate.status == "converged"
+    assert certificate.dual is not None
+    tight = LogisticRegression(tol=1e-9).fit(X.astype(np.float64), y).certificate_
+    assert certificate.dual <= tight.primal <= certificate.primal <= tight.primal * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_bend_of_the_intercepts_over_several_pieces(joint):
+    random = np.random.default_rng(0)
+    n, K = 9000, 3
+    classes, s = random.integers(0, K, n).astype(np.int32), random.integers(0, 3, n).astype(np.float64)
+    X, W = random.standard_normal((n, 4)), random.standard_normal((K, 4))
+    codes = Coding.of("joint" if joint else "ovr", K).codes
+    objective = SmoothObjective(Problem(view_of(X), classes, codes, joint=joint, weights=s), 1.0)
+    kept = np.empty((n, K))
+    objective.at(W, np.zeros(K), residuals=kept)
+    p = np.exp(X @ W.T)
+    p = p / p.sum(axis=1, keepdims=True) if joint else p / (1 + p)
+    expected = np.diag(s @ p) - (s[:, None] * p).T @ p if joint else np.diag(s @ (p * (1 - p)))
+    np.testing.assert_allclose(_bend(objective, kept), expected, rtol=1e-10, atol=1e-10)

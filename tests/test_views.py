@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from separatrix.data.memory import ChosenRows, CsrView, view_of
+from separatrix.data import memory
+from separatrix.data.memory import ChosenRows, CsrView, view_of, with_kept_blocks
 from separatrix.models._labels import encode_labels
 
 RNG = np.random.default_rng(0)
@@ -136,3 +137,25 @@ def test_labels_are_numbered_as_a_sort_would(dtype, low, high, count):
     assert found.dtype == classes.dtype
     assert_array_equal(found, classes)
     assert_array_equal(codes, numbers)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100, 101, 299, 300])
+def test_blocks_are_shared_out_evenly_by_two_threads(monkeypatch, rows):
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 800)  # 100 rows
+    parts = view_of(np.ones((rows, 1))).parts()
+    lengths = [part.stop - part.start for part in parts]
+    assert sum(lengths) == rows
+    assert max(lengths) <= min(100, min(lengths) + 1)
+    assert len(parts) == (1 if rows <= 100 else 2 if rows == 101 else 4)
+    assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
+
+
+def test_few_stored_values_are_one_block_for_few_columns(monkeypatch):
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(memory, "_ALONE", 300)
+    X = sparse.random_array((100, 10), density=0.1, format="csr", rng=np.random.default_rng(0))
+    one, several = with_kept_blocks(view_of(X), 3), with_kept_blocks(view_of(X), 4)
+    assert len(one.parts()) == 1 < len(several.parts())
+    for view in (one, several):
+        assert_array_equal(sparse.vstack([block for _, block in view.blocks()]).toarray(), X.toarray())
+        assert_array_equal(view.take(np.array([3, 1])).toarray(), X.toarray()[[3, 1]])

@@ -7,15 +7,28 @@ namespace separatrix {
 namespace SEPARATRIX_ISA {
 namespace {
 
-// The sums over the lanes of four registers, by shuffles that fold all four at once.
-template <class T, class V>
-inline void fold_four(V a, V b, V c, V d, T* out) {
-    constexpr int COUNT = sizeof(V) / sizeof(T);
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define SEPARATRIX_SHUFFLES
 #endif
 #endif
+
+#if defined(SEPARATRIX_SHUFFLES)
+// The lower lanes plus the upper ones, without a detour through memory.
+template <class V>
+inline auto half_of(V v) {
+    if constexpr (sizeof(V) / sizeof(v[0]) == 8)
+        return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    else
+        return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+               __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#endif
+
+// The sums over the lanes of four registers, by shuffles that fold all four at once.
+template <class T, class V>
+inline void fold_four(V a, V b, V c, V d, T* out) {
+    constexpr int COUNT = sizeof(V) / sizeof(T);
 #if defined(SEPARATRIX_SHUFFLES)
     if constexpr (COUNT == 4) {
         const V ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
@@ -24,14 +37,7 @@ inline void fold_four(V a, V b, V c, V d, T* out) {
         __builtin_memcpy(out, &all, 4 * sizeof(T));
         return;
     } else if constexpr (COUNT >= 8) {
-        typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
-        Half halves[4][2];
-        const V whole[4] = {a, b, c, d};
-        for (int r = 0; r < 4; ++r) {
-            __builtin_memcpy(&halves[r], &whole[r], sizeof(V));
-            halves[r][0] += halves[r][1];
-        }
-        return fold_four<T>(halves[0][0], halves[1][0], halves[2][0], halves[3][0], out);
+        return fold_four<T>(half_of(a), half_of(b), half_of(c), half_of(d), out);
     }
 #endif
     const V whole[4] = {a, b, c, d};

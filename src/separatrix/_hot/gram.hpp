@@ -53,15 +53,6 @@ inline void add_to(double* to, typename Register<T>::Values values) {
     }
 }
 
-// Stays in a register: the compiler would rather read memory again for each product.
-template <class V>
-inline V held(V values) {
-#if defined(__x86_64__)
-    asm("" : "+x"(values));
-#endif
-    return values;
-}
-
 // gram[b …][a …] += Σ_i b_i a_iᵀ for PANELS panels from a on and SPREAD columns from b on. On its own: among
 // other code the sums would not find registers enough.
 template <class T, int PANELS>

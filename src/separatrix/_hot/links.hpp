@@ -31,6 +31,15 @@ struct Register {
     static Values all(T value) { return value - Values{}; }
 };
 
+// Stays in a register: the compiler would rather read memory again for each product.
+template <class V>
+inline V held(V values) {
+#if defined(__x86_64__)
+    asm("" : "+x"(values));
+#endif
+    return values;
+}
+
 template <class T>
 struct ExpConstants;
 template <>

@@ -50,50 +50,55 @@ inline void set_to_zero(Values (&sums)[ROWS][COLUMNS]) {
         for (int c = 0; c < COLUMNS; ++c) sums[r][c] = Values{};
 }
 
-template <class T, int ROWS, int COLUMNS>
-inline void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64_t w_stride, T* scores,
-                     std::int64_t stride, bool fresh) {
+// scores[c][row …] += x[row …] · w[c]. On its own, and unrolled: among other code the sums would go through memory.
+template <class T, int ROWS, int COLUMNS, bool FRESH>
+__attribute__((noinline)) void dot_tile(const Chunk<T>& x, std::int64_t row, const T* w, std::int64_t w_stride,
+                                        T* scores, std::int64_t stride) {
     using R = Register<T>;
     typename R::Values sum[ROWS][COLUMNS];
     set_to_zero(sum);
     const auto add = [&](const T* from, std::int64_t from_stride, const T* at) {
-        typename R::Values loaded[ROWS];
-        for (int r = 0; r < ROWS; ++r) loaded[r] = R::load(from + r * from_stride);
-        for (int c = 0; c < COLUMNS; ++c) {
-            const auto v = R::load(at + c * w_stride);
-            for (int r = 0; r < ROWS; ++r) sum[r][c] += loaded[r] * v;
+        typename R::Values loaded[COLUMNS];
+#pragma GCC unroll 3
+        for (int c = 0; c < COLUMNS; ++c) loaded[c] = held(R::load(at + c * w_stride));
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; ++r) {
+            const auto v = held(R::load(from + r * from_stride));
+#pragma GCC unroll 3
+            for (int c = 0; c < COLUMNS; ++c) sum[r][c] += v * loaded[c];
         }
     };
     const T* first = x.whole + row * x.whole_stride;
     // Rows side by side are no stream that the processor would foresee: those of the tile after next are asked for.
     const T* ahead = first + 2 * ROWS * x.whole_stride;
     for (std::int64_t j = 0; j < x.whole_features; j += R::COUNT) {
-        if (fresh)
+        if constexpr (FRESH)
             for (int line = 0; line < ROWS * REGISTER_BYTES; line += 64)
                 __builtin_prefetch(reinterpret_cast<const char*>(ahead + ROWS * j) + line, 0, 2);
         add(first + j, x.whole_stride, w + j);
     }
     if (x.tail) add(x.tail + row * x.tail_stride, x.tail_stride, w + x.whole_features);
+    typedef T Folded __attribute__((vector_size(ROWS * sizeof(T))));
+#pragma GCC unroll 3
     for (int c = 0; c < COLUMNS; ++c) {
-        T folded[ROWS];
+        T* to = scores + c * stride + row;
+        Folded folded, there;
         if constexpr (ROWS == 4) {
-            fold_four<T>(sum[0][c], sum[1][c], sum[2][c], sum[3][c], folded);
+            T four[4];
+            fold_four<T>(sum[0][c], sum[1][c], sum[2][c], sum[3][c], four);
+            __builtin_memcpy(&folded, four, sizeof(folded));
         } else {
+#pragma GCC unroll 4
             for (int r = 0; r < ROWS; ++r) {
-                folded[r] = 0;
-                for (int l = 0; l < R::COUNT; ++l) folded[r] += sum[r][c][l];
+                T one = 0;
+                for (int l = 0; l < R::COUNT; ++l) one += sum[r][c][l];
+                folded[r] = one;
             }
         }
-        for (int r = 0; r < ROWS; ++r) scores[c * stride + row + r] += folded[r];
+        __builtin_memcpy(&there, to, sizeof(there));
+        there += folded;
+        __builtin_memcpy(to, &there, sizeof(there));
     }
-}
-
-template <class T, int COLUMNS>
-inline void dots(const Chunk<T>& x, std::int64_t rows, const T* w, std::int64_t w_stride, T* scores,
-                 std::int64_t stride, bool fresh) {
-    std::int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) dot_tile<T, 4, COLUMNS>(x, i, w, w_stride, scores, stride, fresh);
-    for (; i < rows; ++i) dot_tile<T, 1, COLUMNS>(x, i, w, w_stride, scores, stride, false);
 }
 
 // gradient[c][j …] += Σ_i residuals[i][c] x[i][j …]
@@ -140,6 +145,23 @@ inline void by_columns(std::int64_t columns, Part part) {
     for (; columns - k >= 2; k += 2) part.template operator()<2>(k);
     if (columns > k) part.template operator()<1>(k);
 }
+// scores[k][i] += x_i · w_k for all columns: a few rows stay in the first-level cache for all of them.
+template <class T>
+inline void dots(const Chunk<T>& x, std::int64_t rows, std::int64_t columns, const T* w, std::int64_t w_stride,
+                 T* scores, std::int64_t stride, bool ahead) {
+    const auto some = [&]<int ROWS>(std::int64_t i) {
+        by_columns(columns, [&]<int C>(std::int64_t k) {
+            const T* own = w + k * w_stride;
+            T* to = scores + k * stride;
+            if (ROWS > 1 && ahead && k == 0) dot_tile<T, ROWS, C, true>(x, i, own, w_stride, to, stride);
+            else dot_tile<T, ROWS, C, false>(x, i, own, w_stride, to, stride);
+        });
+    };
+    std::int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) some.template operator()<4>(i);
+    for (; i < rows; ++i) some.template operator()<1>(i);
+}
+
 template <class Part>
 inline void by_more_columns(std::int64_t columns, Part part) {
     std::int64_t k = 0;
@@ -201,9 +223,7 @@ double sweep_dense(const Data* X, std::int64_t n, std::int64_t row_stride, std::
         }
         for (std::int64_t k = 0; k < K; ++k)
             for (std::int64_t i = 0; i < most; ++i) scores.data[k * most + i] = static_cast<T>(state.intercept[k]);
-        by_columns(K, [&]<int C>(std::int64_t k) {
-            dots<T, C>(chunk, rows, weights.data + k * width, width, scores.data + k * most, most, in_place && k == 0);
-        });
+        dots<T>(chunk, rows, K, weights.data, width, scores.data, most, in_place);
         value += link.apply(first, rows, scores.data);
         keep_residuals(state, first, rows, scores.data);
         if (state.gradient)

@@ -20,8 +20,9 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _parts(n_rows: int, row_bytes: float) -> list[slice]:
-    step = int(max(1, BLOCK_BYTES // max(row_bytes, 1)))
-    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
+    count = -(-n_rows // int(max(1, BLOCK_BYTES // max(row_bytes, 1))))
+    count += count % 2 if 1 < count < n_rows else 0  # shared out evenly by two threads
+    return [slice(k * n_rows // count, (k + 1) * n_rows // count) for k in range(count)]
 
 
 class DenseView(DataView):
@@ -294,8 +295,28 @@ class _KeptBlocks(DataView):
         return self.view.take(rows)
 
 
-def with_kept_blocks(view: DataView) -> DataView:
-    """Return a view that makes the blocks of sparse rows in memory once, for many passes over them."""
+#: Stored values times columns up to which waking a second thread costs more than it gains.
+_ALONE = 1 << 19
+
+
+class _OneBlock(CsrView):
+    """Sparse rows in memory that are read at once, by one thread."""
+
+    def __init__(self, view: CsrView) -> None:
+        self.array, self.shape, self.dtype = view.array, view.shape, view.dtype
+        self.rows_in_place = view.rows_in_place
+
+    def parts(self) -> list[slice]:
+        """Return all rows as one block."""
+        return [slice(0, self.shape[0])]
+
+
+def with_kept_blocks(view: DataView, columns: int) -> DataView:
+    """Return a view for many passes over sparse rows in memory, with products of so many columns of weights.
+
+    Their blocks are made once; few values are one block.
+    """
     if isinstance(view, CsrView) and view.rows_in_place and len(view.parts()) > 1:
-        return _KeptBlocks(view)
+        few = view.array.indptr[-1] * columns <= _ALONE
+        return _OneBlock(view) if few else _KeptBlocks(view)
     return view

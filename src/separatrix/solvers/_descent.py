@@ -16,7 +16,7 @@ from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._score_space import AlongScores
 from separatrix.solvers._smooth_certificate import dual_value
-from separatrix.solvers.curvature import Curvature, Diagonal, Shared
+from separatrix.solvers.curvature import DEAR, Curvature, Diagonal, Shared
 from separatrix.solvers.small_logit import is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -39,6 +39,9 @@ _ROUGH, _RECENT = 5, 6
 _TRUE = 1.25
 #: Share of the gain before that a true model leaves at most.
 _QUICK = 0.25
+#: Times the goal from which on the duality gap may soon be within it, and the share of what an exact Hessian
+#: costs that is spent on waiting for it.
+_WITHIN, _WAIT = 1e3, 0.25
 #: Estimates in a row that must call for a dear model.
 _PATIENCE = 3
 #: There a new model is formed after so many times the steps before the last one.
@@ -55,8 +58,6 @@ _FAR = 1.5
 _LITTLE = 0.3
 #: Steps after which a shared model of dear products learns what the scores are like.
 _EARLY = 1, 3
-#: Features from which products of rows are dear.
-DEAR = 256
 
 
 class Flat:
@@ -94,7 +95,10 @@ class Descent:
         coef: Array,
         intercept: Array,
         later: bool,
+        model: Curvature | None = None,
     ) -> None:
+        # The model of a sample, for the first step; it can end nothing.
+        self.lent = model
         self.solver, self.objective, self.rows, self.later = solver, objective, rows, later
         self.final = objective is solver.objective
         self.flat, self.exact = solver.flat, solver.method == "newton"
@@ -127,6 +131,8 @@ class Descent:
         self.far = False
         # A point with its dual value, once that was asked for.
         self.proof: tuple[Point, float | None] | None = None
+        # Steps for which the duality gap was waited for.
+        self.waited = 0
         # What the model expected of the last step.
         self.foreseen = np.inf
         # What the model is multiplied by: what the latest step has shown of it.
@@ -151,10 +157,13 @@ class Descent:
         before, measure = np.inf, np.inf
         while True:
             # Near the solution an exact Hessian of large data serves for several steps while these are quick.
-            exact = self.exact and (self.small or measure > _NEAR or measure > 0.25 * before)
+            second = self.lent is not None and iteration == 1
+            exact = self.exact and (self.small or second or measure > _NEAR or measure > 0.25 * before)
             if exact:
                 self.pairs.clear()
-            if (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
+            if self.lent is not None and iteration == 0:
+                self.model, self.ahead = self.lent, None
+            elif (exact or (not self.exact and iteration >= refresh)) and self._refresh(iteration):
                 seldom = 3.0 if self.solver.objective.features < DEAR else 6.0
                 seldom = _OFTEN if self.rises >= _ROUGH else seldom
                 refresh = max(8 if iteration == 1 else 4, int(seldom * iteration))
@@ -164,6 +173,9 @@ class Descent:
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
             if moved is None:
+                if self.lent is not None and iteration == 0:
+                    self.lent = None
+                    continue
                 if self.single or self.rounding:
                     self.trials = 0
                     self._go_double()
@@ -192,9 +204,10 @@ class Descent:
             if self.single and self.final and measure <= max(self.tol, _SINGLE):
                 self._go_double()
                 measure = self._measure()
-            more = not self.final
-            if self.final and measure <= self.tol:
-                again = self._settle()
+            more = not self.final or (self.lent is not None and iteration == 1)
+            if not more and measure <= self.tol:
+                more = self._waits()
+                again = 0 if more else self._settle()
                 if again:
                     refresh, measure = iteration + again, self._measure()
                     more = self.tiny  # one step more is better than proof that it is not needed
@@ -256,6 +269,15 @@ class Descent:
             return 0
         self._newton(model)
         return again
+
+    def _waits(self) -> bool:
+        """Return whether the duality gap may close before a Hessian that could be trusted would be formed."""
+        doubtful = not (self.fresh or self.tiny or self.rises < _ROUGH or isinstance(self.model, Diagonal))
+        if not (doubtful and self.solver.may_be_exact()):
+            return False
+        self.waited += 1
+        close = self.gap() <= _WITHIN * self.tol * abs(self.point.value)
+        return close and self.waited <= _WAIT * self.solver.exact_cost() and not self._within_gap()
 
     def _newton(self, model: Curvature) -> None:
         """Go on with this model, formed at the present point, alone."""

@@ -31,6 +31,8 @@ from separatrix.solvers.smooth import Point, SmoothObjective
 
 #: Entries times columns up to which double precision costs no more.
 _LITTLE = 1 << 14
+#: Features from which products of rows are dear: those that need no more are formed with four digits.
+DEAR = 256
 #: Entries of all matrices that are formed side by side.
 _MOST_ENTRIES = 1 << 20
 
@@ -148,11 +150,13 @@ class Pairs:
 def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bool, dtype: Any) -> Array:
     """Return ``Σ_i v_im x̃_i x̃_iᵀ`` for each column m of the weights, ``x̃ = (x − x̄, 1)``.
 
-    Products of dense rows are formed in the given precision, sums of pieces in double. Without a free
-    intercept the border is 0.
+    Products of dense rows are formed in the given precision, or a lower one where single will do and products
+    are dear, sums of pieces in double. Without a free intercept the border is 0.
     """
     d, M = view.shape[1], weights.shape[1]
-    precision: Precision = "single" if np.dtype(dtype) == np.float32 else "double"
+    precision: Precision = "double"
+    if np.dtype(dtype) == np.float32:
+        precision = "single" if d < DEAR else "coarse"
     near = mean.astype(dtype).astype(np.float64)
 
     def add(total: Array, rows: slice, block: Any) -> Array:
@@ -188,11 +192,10 @@ def bordered_grams(view: DataView, weights: Array | Pairs, mean: Array, free: bo
 
 def diagonal(objective: SmoothObjective, point: Point, mean: Array, features: Array) -> Array:
     """Return ``Σ_i s_i p_ik (1 − p_ik) x̃_ij²`` of some features j, of shape (columns, their number)."""
-    _, each = objective.from_residuals(objective.residuals(point, single=True))
-    near = mean[features]
+    residuals, near = objective.residuals(point, single=True), mean[features]
 
     def add(total: Array, rows: slice, block: Any) -> Array:
-        v, own = each[rows], block[:, features]
+        (_, v), own = objective.from_residuals(residuals[rows], rows), block[:, features]
         if sparse.issparse(own):
             total += (own.power(2).T @ v - 2.0 * near[:, None] * (own.T @ v)).T
             total += np.outer(v.sum(axis=0), np.square(near))

@@ -26,12 +26,12 @@ import numpy as np
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
-from separatrix.solvers._descent import CAUTION, DEAR, SURE, Descent, Flat
+from separatrix.solvers._descent import CAUTION, SURE, Descent, Flat
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._sample_coordinates import SampleCoordinates
 from separatrix.solvers._smooth_certificate import certify
-from separatrix.solvers.curvature import Blocks, Coupled, Curvature, Diagonal, Shared, moments
+from separatrix.solvers.curvature import DEAR, Blocks, Coupled, Curvature, Diagonal, Shared, moments
 from separatrix.solvers.small_logit import SmallLogit, is_small
 from separatrix.solvers.smooth import Point, SmoothObjective
 
@@ -218,7 +218,9 @@ class QuasiNewton:
             elif rows is None:
                 rows = self._model_rows()
             if not first:
-                self.last = Descent(self, objective, rows, coef, intercept, later=number > 0)
+                # For Newton's first step on all rows, which is not the last, the sample's Hessian will do.
+                lent = self.last.model if number and self.method == "newton" and coef.any() else None
+                self.last = Descent(self, objective, rows, coef, intercept, later=number > 0, model=lent)
             self.last.rises = rises  # a way that was rough on a sample will be
             leads = self.method == "newton" and objective is not self.objective
             for step in self.last.steps(control):
@@ -342,12 +344,15 @@ class QuasiNewton:
         P, d = self.objective.columns, self.objective.features
         return d * (P + 1) / 8.0
 
+    def may_be_exact(self) -> bool:
+        """Return whether the whole Hessian is not too large."""
+        return self.objective.columns * (self.objective.features + 1) <= _EXACT
+
     def exact_curvature(self, objective: SmoothObjective) -> Curvature | None:
         """Return the whole Hessian of an objective, if it is not too large."""
-        P, d = self.objective.columns, self.objective.features
-        if P * (d + 1) > _EXACT:
+        if not self.may_be_exact():
             return None
-        coupled = self.objective.codes is None and P > 1
+        coupled = self.objective.codes is None and self.objective.columns > 1
         return (Coupled if coupled else Blocks)(self.whole, objective, objective)
 
     def separated(self) -> bool:

@@ -20,6 +20,7 @@ from separatrix.data.memory import ChosenRows, view_of, with_kept_blocks
 from separatrix.data.view import Array, DataView, csr_parts
 from separatrix.problem import Problem
 
+_ALL = slice(None)
 #: Entries that are converted at a time.
 _PIECE = 1 << 16
 
@@ -67,7 +68,7 @@ class SmoothObjective:
 
     def __init__(self, problem: Problem, l2: float) -> None:
         self.problem, self.l2 = problem, l2
-        self.view: DataView = with_kept_blocks(problem.view)
+        self.view: DataView = with_kept_blocks(problem.view, problem.columns)
         self.features, self.columns = self.view.shape[1], problem.columns
         self.classes = np.ascontiguousarray(problem.classes, dtype=np.int32)
         weights = problem.weights
@@ -114,18 +115,19 @@ class SmoothObjective:
         self.at(point.coef, point.intercept, single=single, residuals=kept)
         return kept
 
-    def from_residuals(self, residuals: Array) -> tuple[Array, Array]:
-        """Return the probabilities and ``s p (1 − p)`` that the residuals ``s (p − t)`` tell.
+    def from_residuals(self, residuals: Array, rows: slice = _ALL) -> tuple[Array, Array]:
+        """Return the probabilities and ``s p (1 − p)`` that the residuals ``s (p − t)`` of some rows tell.
 
         Of independent columns the probabilities are those of the wrong side.
         """
         # In place where it can be: these are as many values as there are scores, and new memory is dear.
-        s = None if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
+        weights = None if self.weights is None else self.weights[rows]
+        s = None if weights is None else np.where(weights > 0, weights, 1.0)[:, None]
         share = residuals.copy() if s is None else residuals / s
         if self.codes is not None:
             np.abs(share, out=share)
         else:
-            share[np.arange(share.shape[0]), self.classes] += 1.0
+            share[np.arange(share.shape[0]), self.classes[rows]] += 1.0
         # In single precision 1 − (1 − p) may be below 0, and a negative weight has no root.
         np.clip(share, 0.0, 1.0, out=share)
         each = 1.0 - share
