@@ -30,6 +30,11 @@ def _text(classes: int, rows: int = 600) -> Dataset:
     return datasets.text_like(rows, 1500, classes, "zipf", entries=30)
 
 
+def _signs() -> Dataset:
+    found = _dense(2, rows=1700)  # enough that kernels of whole numbers are sums of bytes
+    return Dataset((found.X > 0).astype(np.float64), found.y, "signs")
+
+
 def _fit(data: Callable[[], Dataset], name: str, **options: Any) -> Loop:
     found, make = data(), partial(getattr(sx, name), **options)
     return lambda: make().fit(found.X, found.y)
@@ -114,6 +119,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "logistic small l1": partial(_fit, _little, "LogisticRegression", l1_ratio=1.0, C=0.1),
     "smo": partial(_fit, partial(_dense, 3), "SVC", C=10.0),
     "smo sparse": partial(_fit, _words, "SVC"),
+    "smo whole numbers": partial(_fit, _signs, "SVC"),
     "smo small": partial(_fit, _few, "SVC", C=10.0),
     "smo regression": partial(_regress, _few, "SVR"),
     "smo rounds": partial(_regress, partial(_dense, 2, rows=2_100), "SVR", C=0.1),
