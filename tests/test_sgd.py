@@ -406,6 +406,18 @@ def test_random_orders_are_scikit_learns(container, dtype):
                 assert_allclose(found.intercept_[:1], expected.intercept_[:1], rtol=exact, atol=exact)
 
 
+def test_blocks_are_many(monkeypatch):
+    """Else the order would hardly be random: much hangs on the block that a pass ends with."""
+    monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
+    rows = sparse.random(3000, 50, 0.1, format="csr", random_state=np.random.RandomState(0))
+    visits = _order.Visits(
+        view_of(rows), np.arange(3000) % 2, None, shuffle=True, seed=1, merge=False, content=False
+    )
+    visits.next_pass()
+    assert_array_equal(np.sort(visits.order), np.arange(3000))
+    assert 100 <= np.count_nonzero(np.diff(visits.order) != 1) <= 150
+
+
 def test_large_data_are_visited_in_scikit_learns_order_where_neighbours_are_alike(monkeypatch):
     rng = np.random.default_rng(0)
     rows, y = rng.standard_normal((3000, 6)), np.arange(3000) // 1500

@@ -32,6 +32,8 @@ CONTENT_BYTES = 2 << 20
 #: (of sparse rows one: it is two streams already, and looks weights up besides).
 BLOCK_BYTES = 128 << 10
 STREAMS = 4
+#: Blocks of which there are at least so many: much hangs on the one that a pass ends with.
+_FEWEST_BLOCKS = 128
 #: Rows of this size are read as quickly one by one.
 _LONG_ROW = 8 << 10
 #: Pairs of neighbours that are compared with pairs of strangers (fewer of long rows), how far apart they
@@ -85,7 +87,7 @@ class Visits:
                 self._order_by_content(view, classes, merge)
         elif shuffle and stored < _LONG_ROW:
             self._undecided = view, classes if targets is None else targets
-            self._block = int(max(1, BLOCK_BYTES // max(stored, 1)))
+            self._block = int(max(1, min(BLOCK_BYTES // max(stored, 1), n // _FEWEST_BLOCKS)))
             self._streams = STREAMS if isinstance(view, DenseView) else 1
 
     @property
