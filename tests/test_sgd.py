@@ -410,9 +410,7 @@ def test_blocks_are_many(monkeypatch):
     """Else the order would hardly be random: much hangs on the block that a pass ends with."""
     monkeypatch.setattr(_order, "CONTENT_BYTES", 0)
     rows = sparse.random(3000, 50, 0.1, format="csr", random_state=np.random.RandomState(0))
-    visits = _order.Visits(
-        view_of(rows), np.arange(3000) % 2, None, shuffle=True, seed=1, merge=False, content=False
-    )
+    visits = _order.Visits(view_of(rows), np.arange(3000) % 2, None, shuffle=True, seed=1, content=False)
     visits.next_pass()
     assert_array_equal(np.sort(visits.order), np.arange(3000))
     assert 100 <= np.count_nonzero(np.diff(visits.order) != 1) <= 150

@@ -78,8 +78,8 @@ void bind_dense(nb::module_& m) {
             sweep(X.data(), static_cast<std::int64_t>(X.shape(0)), X.stride(0),
                   static_cast<std::int64_t>(X.shape(1)), state);
         },
-        "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a, "slack"_a,
-        "losses"_a, "errors"_a.none());
+        "X"_a, "single"_a, "classes"_a, "weights"_a.none(), "targets"_a, "coef"_a, "intercept"_a, "gradient"_a,
+        "slack"_a, "losses"_a, "errors"_a.none());
     m.def(
         "dense_scores",
         [](const Matrix<const Data>& X, const Array<const double>& coef, const Array<const double>& intercept,
