@@ -161,7 +161,7 @@ def prediction_cases(plan: Plan) -> list[Case]:
             continue
         for name, applies, probabilities, options in (
             ("LogisticRegression", True, True, {"max_iter": 20}),
-            ("RidgeClassifier", True, False, {}),
+            ("RidgeClassifier", True, False, {"max_iter": 20}),
             ("LinearDiscriminantAnalysis", not source.sparse, True, {}),
             ("QuadraticDiscriminantAnalysis", source.full_rank, True, {}),
         ):

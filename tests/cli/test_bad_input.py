@@ -57,6 +57,10 @@ def test_missing_target_column(refused, banknote):
         (["--plot", "picture.xyz"], ["picture.xyz", ".png"]),
         (["--save", "no/such/folder/m.sx"], ["--save", "no/such/folder"]),
         (["--unknown"], ["--unknown"]),
+        (["--output", "m.sx"], ["--output", "here it is called --save"]),
+        (["--C", "10"], ["--C", "--set C=VALUE"]),
+        (["--max-iter", "10"], ["--max-iter", "--set max_iter=VALUE"]),
+        (["--targte", "class"], ["--targte", "--target"]),
     ],
 )
 def test_options(refused, banknote, words, parts):

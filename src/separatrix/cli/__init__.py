@@ -105,7 +105,9 @@ def _run(words: list[str]) -> int:
         print(f"separatrix: error: {message}", file=sys.stderr)
         return error.code
     except usage_error as error:
-        message = error.format_message().replace("\n", " ").rstrip(".")
+        from separatrix.cli.advice import unknown_option
+
+        message = unknown_option(error) or error.format_message().replace("\n", " ").rstrip(".")
         command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "separatrix"
         print(f"separatrix: error: {message}; '{command} --help' shows how", file=sys.stderr)
         return 2

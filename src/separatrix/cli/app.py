@@ -136,6 +136,8 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             metavar="OUT",
             help="Write here instead of the screen: .csv, .tsv, .jsonl or .parquet.",
             show_default=False,
