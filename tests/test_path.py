@@ -42,6 +42,18 @@ def test_every_point_is_a_fit(cls, settings):
     assert "3 converged" in str(path)
 
 
+def test_a_model_keeps_its_parameters():
+    model = LogisticRegression(C=3.0, l1_ratio=1.0, tol=1e-9)
+    found, expected = model.path(X, Y, CS), LogisticRegression.path(X, Y, CS, l1_ratio=1.0, tol=1e-9)
+    assert np.any(found.coefs == 0)
+    assert_allclose(found.coefs, expected.coefs, rtol=1e-12)
+    assert np.all(model.path(X, Y, CS, l1_ratio=0.0).coefs != 0)  # the call has the last word
+    assert model.C == 3.0
+    assert not hasattr(model, "coef_")
+    with pytest.raises(ValueError, match="path sets C itself"):
+        model.path(X, Y, CS, C=1.0)
+
+
 def test_number_of_values_and_weights():
     path = LinearSVC.path(X, Y, 3, sample_weight=np.ones(len(Y)))
     assert_allclose(path.Cs, [1e-4, 1.0, 1e4])

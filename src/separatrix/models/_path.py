@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,14 +97,35 @@ def c_path(
     )
 
 
+class _ClassOrModel(classmethod):  # type: ignore[type-arg]
+    """A class method that keeps to the parameters of a model it is called on, instead of forgetting them."""
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        bound = super().__get__(model, owner)
+        if model is None:
+            return bound
+        own = model.get_params(deep=False)
+        return partial(bound, **{name: own[name] for name in own.keys() - {"C", "warm_start"}})
+
+
 class PathOverC:
     """Gives a linear classifier with ``C`` and ``warm_start`` its path."""
 
-    @classmethod
+    @_ClassOrModel
     def path(
-        cls, X: Any, y: Any, Cs: Sequence[float] | int = 20, *, sample_weight: Any = None, **parameters: Any
+        cls: Any,  # noqa: N805
+        /,
+        X: Any,
+        y: Any,
+        Cs: Sequence[float] | int = 20,
+        *,
+        sample_weight: Any = None,
+        **parameters: Any,
     ) -> CPath:
         """Fit for growing ``C``, each fit from the last one's solution and each certified.
+
+        Called on a model instead of its class, it takes the model's parameters other than ``C``, which stays
+        as it is.
 
         Parameters
         ----------
