@@ -314,7 +314,7 @@ def test_a_batch_without_labels_is_refused(make):
         make().partial_fit(X, None, classes=[0, 1])
 
 
-@pytest.mark.parametrize("make", [LogisticRegression, SVC, SGDClassifier, RidgeClassifier])
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, SGDClassifier, LinearDiscriminantAnalysis])
 @pytest.mark.parametrize("words", ["needs samples of at least 2 classes", "has to be greater than one"])
 def test_one_class_is_refused_in_scikit_learns_words(make, words):
     with pytest.raises(ValueError, match=words):

@@ -17,7 +17,7 @@ from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.models._base import CheckedOnce
-from separatrix.models._validation import check_samples
+from separatrix.models._validation import N_JOBS, check_samples
 from separatrix.solvers._metrics import METRICS, named_metric, resolve_metric
 from separatrix.solvers.neighbors import Search, graph_neighbors
 from separatrix.solvers.votes import Weighting, neighbor_weights
@@ -45,7 +45,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         "p": [Interval(Real, 0, None, closed="right"), None],
         "metric": [StrOptions(set(METRICS)), callable, HasMethods(["pairwise", "rdist_to_dist"])],
         "metric_params": [dict, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
     n_neighbors: int
     weights: Weighting

@@ -27,7 +27,7 @@ from separatrix.models._labels import encode_labels
 from separatrix.models._logistic_method import OWN, SOLVERS, method_of
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, judged, last_solution
-from separatrix.models._validation import check_finite, check_samples, refuse_sums
+from separatrix.models._validation import N_JOBS, check_finite, check_samples, refuse_sums
 from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
@@ -158,7 +158,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "multiclass": [StrOptions({"joint", "ovr"})],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from separatrix.models._stochastic import (
     LossFunctions,
     StochasticGradient,
 )
-from separatrix.models._validation import check_samples
+from separatrix.models._validation import N_JOBS, check_samples
 from separatrix.models._weights import checked_weights, class_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
@@ -139,7 +138,7 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StochasticGradient._parameter_constraints,
         "loss": [StrOptions(set(loss_functions))],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
     _kind = "classes"
