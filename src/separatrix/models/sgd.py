@@ -222,7 +222,7 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
         coding = Coding.of("ovr", len(classes))
         previous = self._returned() if self.warm_start else None
         start = Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
-        weights, validate = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
+        weights, watch = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
         if self.early_stopping:
             weights, held = hold_out(X, numbers, weights, self.validation_fraction, self.random_state)
             codes = coding.codes[numbers[held.rows]]
@@ -231,9 +231,10 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
                 right = (held.view.scores(coef, intercept) >= 0) == (codes > 0)
                 return np.asarray(np.average(right, axis=0, weights=held.weights))
 
+            watch = validate, held.rows
         self.classes_, self.multiclass_ = classes, "ovr"
         problem = self._coded(X, y, numbers, coding, weights)
-        self._fit_problem(problem, start, validate, X, y, sample_weight)
+        self._fit_problem(problem, start, watch, X, y, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
