@@ -78,7 +78,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             X = X.copy()
             X.sum_duplicates()
         if self.metric == "precomputed":
-            check_non_negative(X, type(self).__name__)
+            check_non_negative(X, "X")
             if X.shape[0] != X.shape[1]:
                 raise ValueError(
                     f"Precomputed matrix must be square. Input is a {X.shape[0]}x{X.shape[1]} matrix: fit "
@@ -231,7 +231,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             X, _ = check_samples(self, X, reset=False, finite=not self._allows_nan())
             self._refuse_infinity(X)
             if self.metric == "precomputed":
-                check_non_negative(X, type(self).__name__)
+                check_non_negative(X, "X")
         k = int(k)
         if k + own > self.n_samples_fit_:
             relation = "<" if own else "<="

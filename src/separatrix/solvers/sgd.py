@@ -378,8 +378,7 @@ class SgdSolver:
 def _explain(status: str) -> str:
     return {
         "converged": "no improvement by tol any more",
-        "max_iter": "Maximum number of iteration reached before convergence. Consider increasing max_iter "
-        "to improve the fit",
+        "max_iter": "max_iter passes done; raise it for more",
         "max_time": "max_time is over; raise it for more passes",
         "interrupted": "interrupted; fit again to go on",
     }[status]
