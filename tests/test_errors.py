@@ -8,11 +8,13 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import all_estimators
 
 import separatrix as sx
 from separatrix import KernelPerceptron, Perceptron
 
 X, Y = load_iris(return_X_y=True)
+PEERS = dict(all_estimators())
 BOTH = pytest.mark.parametrize("make", [Perceptron, KernelPerceptron])
 
 
@@ -27,6 +29,31 @@ def test_not_finite(make, value, word, container):
     model = make().fit(X, Y)
     with pytest.raises(ValueError, match="row 87, column 2"):
         model.predict(container(bad))
+
+
+@pytest.mark.parametrize("name", ["SVR", "LogisticRegression", "KNeighborsClassifier", "RidgeClassifier"])
+def test_what_scikit_learn_says_of_values_that_are_not_finite_is_said_too(name):
+    for value, words in ((np.nan, f"\n{name} does not accept missing values encoded as NaN"), (np.inf, "")):
+        bad = X.copy()
+        bad[3, 1] = value
+        with pytest.raises(ValueError, match=r"Input X contains") as theirs:
+            PEERS[name]().fit(bad, Y)
+        with pytest.raises(ValueError, match=r": row 3, column 1\.") as ours:
+            getattr(sx, name)().fit(bad, Y)
+        what, _, advice = str(theirs.value).partition(".")
+        assert str(ours.value).startswith(what)
+        assert str(ours.value).endswith(advice)
+        assert advice.startswith(words)
+
+
+THREADED = ["SGDClassifier", "Perceptron", "KNeighborsClassifier", "LogisticRegression", "LinearSVC"]
+
+
+@pytest.mark.parametrize("name", THREADED)
+def test_no_threads_at_all_are_refused(name):
+    with pytest.raises(ValueError, match=r"'n_jobs' parameter of \w+ must be.*Got 0 instead"):
+        getattr(sx, name)(n_jobs=0).fit(X, Y)
+    getattr(sx, name)(n_jobs=-2).fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -370,10 +370,32 @@ def test_bad_parameters(options, message):
 def test_bad_data(make):
     with pytest.raises(ValueError, match=r"class 1 have weight 0.*positive"):
         make().fit(IRIS, SPECIES, sample_weight=SPECIES != 1)
-    with pytest.raises(ValueError, match="only one class"):
-        make().fit(IRIS, np.ones(150))
     with pytest.raises(ValueError, match="Unknown label type"):
         make().fit(IRIS, IRIS[:, 0])
+
+
+def test_one_class():
+    with pytest.raises(ValueError, match="only one class"):
+        LeastSquaresClassifier().fit(IRIS, np.ones(150))
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.0}, {"solver": "lsqr"}, {"positive": True}])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_ridge_of_one_class_is_scikit_learns(options, kind):
+    X, y = kind(IRIS[:60]), np.array(["a"] * 60)
+    model, theirs = RidgeClassifier(**options).fit(X, y), PeerRidge(**options).fit(X, y)
+    assert_allclose(model.coef_, theirs.coef_, atol=1e-12)
+    assert_allclose(model.intercept_, theirs.intercept_)
+    assert model.decision_function(X).shape == theirs.decision_function(X).shape == (60,)
+    assert (model.predict(X) == "a").all()
+
+
+def test_ridge_of_one_class_predicts_it_whatever_the_score():
+    X = np.array([[1.0], [-2.0], [3.0]])
+    model = RidgeClassifier(fit_intercept=False).fit(X, [7, 7, 7])  # (scikit-learn's has no answer)
+    assert set(model.decision_function(X) >= 0) == {False, True}
+    assert model.predict(X).tolist() == [7, 7, 7]
+    assert model.certificate_.training_errors == 0
 
 
 def test_too_large_for_a_closed_form():

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier as PeerClassifier
 from sklearn.linear_model import SGDRegressor as PeerRegressor
 from sklearn.svm import SVC
+from sklearn.utils._testing import ignore_warnings
 
 from separatrix import SGDClassifier, SGDRegressor, _hot
 from separatrix.data.memory import view_of
@@ -368,6 +369,25 @@ def test_early_stopping_learns_nothing_from_held_out_samples():
         assert model.certificate_.samples == 135
         assert all(-1 < record["validation_score"] <= 1 for record in model.history_)
         assert model.n_iter_ < 1000
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "options", [{"tol": None, "max_iter": 7}, {"tol": None, "max_iter": 5, "average": 40}, {"penalty": None}]
+)
+def test_early_stopping_keeps_scikit_learns_order(container, options):
+    for seed in range(3):
+        given = dict(early_stopping=True, random_state=seed, **options)
+        for ours, peer, y in (
+            (SGDClassifier(**given), PeerClassifier(**given), Y == 1),
+            (SGDRegressor(**given), PeerRegressor(**given), NUMBERS),
+        ):
+            rows = container(SPARSE)
+            with ignore_warnings(category=ConvergenceWarning):
+                ours.fit(rows, y)
+                peer.fit(rows, y)
+            assert ours.n_iter_ == peer.n_iter_
+            assert_allclose(ours.coef_, peer.coef_, rtol=1e-6, atol=1e-8)
 
 
 def test_weight_zero_is_absence():

@@ -257,6 +257,23 @@ def test_solvers_of_scikit_learn_refuse_what_they_cannot_do(parameters, message)
         LogisticRegression(**parameters).fit(X, Y)
 
 
+@pytest.mark.parametrize("name", ["SGDClassifier", "SGDRegressor", "Perceptron"])
+def test_filters_of_warnings_know_a_fit_that_ended_too_early(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="Maximum number of iteration reached before convergence")
+        theirs = getattr(linear_model, name)(max_iter=1, random_state=0).fit(X, Y)
+        ours = getattr(separatrix, name)(max_iter=1, random_state=0).fit(X, Y)
+    assert ours.n_iter_ == theirs.n_iter_ == 1
+    assert ours.certificate_.status == "max_iter"
+
+
+def test_an_l1_ratio_without_a_penalty_is_told():
+    for make in (linear_model.LogisticRegression, LogisticRegression):
+        with pytest.warns(UserWarning, match=r"only used when penalty is 'elasticnet'.*=None\)"):
+            make(C=np.inf, l1_ratio=0.5, max_iter=10_000).fit(X[50:], Y[50:])
+
+
 def test_an_l1_ratio_that_is_not_used_is_told():
     with (
         pytest.warns(UserWarning, match=r"only used when penalty is 'elasticnet'\. Got \(penalty=l1\)"),
@@ -314,7 +331,7 @@ def test_a_batch_without_labels_is_refused(make):
         make().partial_fit(X, None, classes=[0, 1])
 
 
-@pytest.mark.parametrize("make", [LogisticRegression, SVC, SGDClassifier, RidgeClassifier])
+@pytest.mark.parametrize("make", [LogisticRegression, SVC, SGDClassifier, LinearDiscriminantAnalysis])
 @pytest.mark.parametrize("words", ["needs samples of at least 2 classes", "has to be greater than one"])
 def test_one_class_is_refused_in_scikit_learns_words(make, words):
     with pytest.raises(ValueError, match=words):

@@ -1,6 +1,6 @@
 """Label codings: what a class means to each score column, and how scores decide.
 
-With ``K`` classes the codings are *binary* (one column, ``K = 2``), *one-vs-rest* (``K`` columns,
+With ``K`` classes the codings are *binary* (one column, ``K ≤ 2``), *one-vs-rest* (``K`` columns,
 the largest score wins), *one-vs-one* (``K(K−1)/2`` columns, each votes; equal votes are decided by
 the sum of the pairwise scores, then by class order) and *joint* (``K`` columns learnt together, the
 largest wins). A score of exactly 0 belongs to the positive class; among equal scores the first
@@ -90,8 +90,8 @@ class Coding:
         """Return the named coding for ``n_classes`` classes."""
         if name not in NAMES:
             raise ValueError(f"multiclass must be one of {', '.join(NAMES)}; got {name!r}.")
-        if name != "joint" and n_classes == 2:
-            return cls(name, np.array([[-1], [1]], dtype=np.int8))
+        if name != "joint" and n_classes <= 2:
+            return cls(name, np.array([[-1], [1]], dtype=np.int8)[:n_classes])
         if name == "ovo":
             pairs = list(combinations(range(n_classes), 2))
             codes = np.zeros((n_classes, len(pairs)), dtype=np.int8)
@@ -160,8 +160,8 @@ class Coding:
         return classes, self.codes[classes, columns].astype(np.float64), lasts
 
     def decision(self, scores: Array) -> Array:
-        """Return what ``decision_function`` shows: (n,) for two classes, else (n, n_classes)."""
-        if self.n_classes == 2:
+        """Return what ``decision_function`` shows: (n,) for two classes or one, else (n, n_classes)."""
+        if self.n_classes <= 2:
             return scores[:, 1] - scores[:, 0] if self.joint else scores[:, 0]
         if self.name != "ovo":
             return scores
@@ -175,7 +175,7 @@ class Coding:
     def choose(self, decision: Array) -> Array:
         """Return the number of the class that each row of :meth:`decision` chooses."""
         if decision.ndim == 1:
-            return np.asarray(decision >= 0, dtype=np.intp)
+            return np.asarray((decision >= 0) & (self.n_classes > 1), dtype=np.intp)
         return np.asarray(np.argmax(decision, axis=1))
 
     def clear(self, scores: Array, chosen: Array, error: Array) -> Array:

@@ -28,6 +28,10 @@ from separatrix.solvers._loop import Observer
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
 _MOST_CHECKED = 1024
+_MAX_ITER = (
+    "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the "
+    "fit. "
+)
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -145,8 +149,10 @@ class IterativeEstimator(CallbackSupportMixin, CheckedOnce):  # type: ignore[mis
     def _warn_if_unfinished(self, tol: float | None) -> None:
         status = self.certificate_.status
         if status in ("max_time", "interrupted") or (status == "max_iter" and tol is not None):
+            # First what scikit-learn says: filters of warnings compare how a message begins.
+            first = _MAX_ITER if status == "max_iter" else ""
             warnings.warn(
-                f"{type(self).__name__} stopped before convergence: {self.certificate_.message}.",
+                f"{first}{type(self).__name__} stopped before convergence: {self.certificate_.message}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -71,8 +71,8 @@ def _close_integers(y: Array) -> tuple[Array, Array] | None:
     return (present + low).astype(y.dtype), numbers.astype(np.int32)
 
 
-def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
-    """Return the sorted classes and the number of each label's class; one class only is refused."""
+def encode_labels(estimator: Any, y: Array, *, fewest: int = 2) -> tuple[Array, Array]:
+    """Return the sorted classes and the number of each label's class; fewer classes are refused."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if y.ndim != 1 or y.dtype.kind not in "biuU":  # one column of these is always a classification target
@@ -80,7 +80,7 @@ def encode_labels(estimator: Any, y: Array) -> tuple[Array, Array]:
     integers = y.ndim == 1 and y.size > 0 and y.dtype.kind in "iu"
     coded = _close_integers(y) if integers else None
     classes, numbers = np.unique(y, return_inverse=True) if coded is None else coded
-    if classes.shape[0] < 2:
+    if classes.shape[0] < fewest:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains only one "
             f"class: {shown(classes[0])}. The number of classes has to be greater than one: check y."

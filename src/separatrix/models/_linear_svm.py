@@ -17,6 +17,7 @@ from separatrix.data.threads import at_most, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeEstimator
 from separatrix.models._start import goal_of
+from separatrix.models._validation import N_JOBS
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Below, run
@@ -47,7 +48,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "max_iter": [Interval(Integral, 0, None, closed="left")],
     "penalize_intercept": ["boolean"],
     "warm_start": ["boolean"],
-    "n_jobs": [None, Integral],
+    "n_jobs": N_JOBS,
     "max_time": [Interval(Real, 0, None, closed="right"), None],
 }
 

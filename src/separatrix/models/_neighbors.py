@@ -17,7 +17,7 @@ from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.models._base import CheckedOnce
-from separatrix.models._validation import check_samples
+from separatrix.models._validation import N_JOBS, check_samples
 from separatrix.solvers._metrics import METRICS, named_metric, resolve_metric
 from separatrix.solvers.neighbors import Search, graph_neighbors
 from separatrix.solvers.votes import Weighting, neighbor_weights
@@ -45,7 +45,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
         "p": [Interval(Real, 0, None, closed="right"), None],
         "metric": [StrOptions(set(METRICS)), callable, HasMethods(["pairwise", "rdist_to_dist"])],
         "metric_params": [dict, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
     n_neighbors: int
     weights: Weighting
@@ -78,7 +78,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             X = X.copy()
             X.sum_duplicates()
         if self.metric == "precomputed":
-            check_non_negative(X, type(self).__name__)
+            check_non_negative(X, "X")
             if X.shape[0] != X.shape[1]:
                 raise ValueError(
                     f"Precomputed matrix must be square. Input is a {X.shape[0]}x{X.shape[1]} matrix: fit "
@@ -231,7 +231,7 @@ class NeighborsModel(MultiOutputMixin, CheckedOnce):  # type: ignore[misc]
             X, _ = check_samples(self, X, reset=False, finite=not self._allows_nan())
             self._refuse_infinity(X)
             if self.metric == "precomputed":
-                check_non_negative(X, type(self).__name__)
+                check_non_negative(X, "X")
         k = int(k)
         if k + own > self.n_samples_fit_:
             relation = "<" if own else "<="

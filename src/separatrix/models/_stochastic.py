@@ -153,12 +153,17 @@ class StochasticGradient(LinearModel, IterativeEstimator):
         return {"coef_": coef, "intercept_": intercept}
 
     def _fit_problem(
-        self, problem: Problem, start: Start, validate: Validate | None, X: Any, y: Any, sample_weight: Any
+        self,
+        problem: Problem,
+        start: Start,
+        watch: tuple[Validate, Array] | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
     ) -> None:
-        """Run all passes and set the fitted attributes."""
-        solver = self._solver(
-            problem, start, tol=self.tol, patience=int(self.n_iter_no_change), validate=validate
-        )
+        """Run all passes and set the fitted attributes; ``watch``: a score and the samples it holds out."""
+        patience = int(self.n_iter_no_change)
+        solver = self._solver(problem, start, tol=self.tol, patience=patience, watch=watch)
         context, observer = self._observe(
             self.max_iter,
             X,

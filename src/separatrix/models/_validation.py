@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from math import isfinite
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
     _check_y,
+    assert_all_finite,
     check_consistent_length,
     column_or_1d,
     validate_data,
@@ -21,6 +25,9 @@ from separatrix.data.texts import as_texts, holds_texts
 from separatrix.data.view import Array, DataView
 from separatrix.models._labels import refuse_holes, shown
 from separatrix.models._refusal import explained, first_text, refused_dates, text_table
+
+#: What ``n_jobs`` may be: 0 threads do nothing, which joblib refuses, too.
+N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 #: Values whose sum of squares is worth threads.
 _LONG = 1 << 22
@@ -267,12 +274,19 @@ def _refuse_not_finite(estimator: Any, view: DataView) -> None:
         at = np.argwhere(~finite)[0]
         row, column = (int(entries.coords[k][at[0]]) for k in (0, 1)) if entries is not None else map(int, at)
         value = entries.data[at[0]] if entries is not None else block[row, column]
-        what = "NaN" if np.isnan(value) else "infinity or a value too large for its type"
-        raise ValueError(
-            f"Input X contains {what}: row {rows.start + row}, {_column(estimator, column)}. "
-            f"{type(estimator).__name__} does not accept missing values encoded as NaN or infinite values: "
-            "drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
-        )
+        place = f"row {rows.start + row}, {_column(estimator, column)}"
+        raise ValueError(_told_by_sklearn(estimator, value, place))
+
+
+def _told_by_sklearn(estimator: Any, value: Any, place: str) -> str:
+    """Return scikit-learn's message for a value that is not finite, with its place and the remedy."""
+    try:
+        with config_context(assume_finite=False):
+            assert_all_finite(np.array([value]), estimator_name=type(estimator).__name__, input_name="X")
+    except ValueError as error:
+        what, _, advice = str(error).partition(".")
+    remedy = "Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
+    return f"{what}: {place}. {remedy}{advice}"
 
 
 def view_samples(estimator: Any, X: Any) -> DenseView | CsrView:

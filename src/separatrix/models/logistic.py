@@ -27,7 +27,7 @@ from separatrix.models._labels import encode_labels
 from separatrix.models._logistic_method import OWN, SOLVERS, method_of
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, judged, last_solution
-from separatrix.models._validation import check_finite, check_samples, refuse_sums
+from separatrix.models._validation import N_JOBS, check_finite, check_samples, refuse_sums
 from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
@@ -158,7 +158,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "multiclass": [StrOptions({"joint", "ovr"})],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
     }
@@ -276,6 +276,8 @@ class LogisticRegression(PathOverC, LinearClassifier):
                     FutureWarning,
                     stacklevel=4,
                 )
+            if np.isinf(self.C) and 0 < ratio < 1:
+                self._warn_of_l1_ratio(None)
             return float(self.C), ratio
         warnings.warn(
             "'penalty' was deprecated in scikit-learn 1.8: use l1_ratio=0 instead of penalty='l2', "
@@ -291,10 +293,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 stacklevel=4,
             )
         if self.penalty in ("l1", "l2", None) and 0 < ratio < 1:
-            warnings.warn(
-                f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
-                stacklevel=4,
-            )
+            self._warn_of_l1_ratio(self.penalty)
         if self.penalty is None:
             if self.C != 1.0:
                 warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
@@ -302,6 +301,12 @@ class LogisticRegression(PathOverC, LinearClassifier):
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
         return float(self.C), {"l1": 1.0, "l2": 0.0, "elasticnet": ratio}[self.penalty]
+
+    def _warn_of_l1_ratio(self, penalty: str | None) -> None:
+        warnings.warn(
+            f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={penalty})",
+            stacklevel=5,
+        )
 
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         penalised = self.solver == "liblinear" and self.fit_intercept

@@ -21,7 +21,7 @@ from separatrix.models._base import LinearClassifier
 from separatrix.models._hold_out import hold_out
 from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._start import Start, seed_of
-from separatrix.models._validation import check_samples
+from separatrix.models._validation import N_JOBS, check_samples
 from separatrix.models._weights import check_presentations, sample_weights
 from separatrix.multiclass import NAMES, Coding
 from separatrix.problem import Penalty, Problem, Result
@@ -146,7 +146,7 @@ class Perceptron(LinearClassifier):
         "shuffle": ["boolean"],
         "verbose": ["verbose"],
         "eta0": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -40,8 +41,9 @@ class RidgeClassifier(LeastSquares):
     r"""Ridge regression on targets −1 and +1, one column per class (one for two classes).
 
     ``min Σ_i s_i ‖y_i − W x_i − b‖² + α ‖W‖²`` with ``y_ik = +1`` for the sample's class and −1 for the
-    others, as in scikit-learn. Two classes: the sign decides. More: the largest score. Several labels
-    per sample (an indicator matrix): one column per label, each decided by its sign.
+    others, as in scikit-learn. Two classes: the sign decides. More: the largest score. One class, which a
+    fold or a draw may leave: its target is −1, and it is always predicted. Several labels per sample (an
+    indicator matrix): one column per label, each decided by its sign.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ class RidgeClassifier(LeastSquares):
             self.classes_ = np.arange(targets.shape[1])
         else:
             X, y = check_samples(self, X, y, reset=True, finite=False)
-            self.classes_, numbers = encode_labels(self, y)
+            self.classes_, numbers = encode_labels(self, y, fewest=1)
             weights = sample_weights(X, y, numbers, self.classes_, sample_weight, self.class_weight)
             refuse_empty_classes(self.classes_, numbers, weights, sample_weight, self.class_weight)
             targets = Coding.of("ovr", len(self.classes_)).codes.astype(np.float64)
@@ -194,6 +196,8 @@ class RidgeClassifier(LeastSquares):
         tol = float(self.tol) * float(self.tol) / 10
         result, solver = self._run(problem, route, tol, max_iter, X, y, sample_weight)
         self._report(result, solver)
+        if len(self.classes_) == 1 and not self.multilabel_:  # whatever the scores, its class is predicted
+            self.certificate_ = replace(self.certificate_, training_errors=0.0)
         return self
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:

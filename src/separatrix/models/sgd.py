@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from separatrix.models._stochastic import (
     LossFunctions,
     StochasticGradient,
 )
-from separatrix.models._validation import check_samples
+from separatrix.models._validation import N_JOBS, check_samples
 from separatrix.models._weights import checked_weights, class_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
@@ -139,7 +138,7 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StochasticGradient._parameter_constraints,
         "loss": [StrOptions(set(loss_functions))],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
     _kind = "classes"
@@ -223,7 +222,7 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
         coding = Coding.of("ovr", len(classes))
         previous = self._returned() if self.warm_start else None
         start = Start.given(coef_init, intercept_init, previous, coding, X, self.random_state)
-        weights, validate = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
+        weights, watch = checked_weights(X, sample_weight, may_all_be_zero=self.early_stopping), None
         if self.early_stopping:
             weights, held = hold_out(X, numbers, weights, self.validation_fraction, self.random_state)
             codes = coding.codes[numbers[held.rows]]
@@ -232,9 +231,10 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
                 right = (held.view.scores(coef, intercept) >= 0) == (codes > 0)
                 return np.asarray(np.average(right, axis=0, weights=held.weights))
 
+            watch = validate, held.rows
         self.classes_, self.multiclass_ = classes, "ovr"
         problem = self._coded(X, y, numbers, coding, weights)
-        self._fit_problem(problem, start, validate, X, y, sample_weight)
+        self._fit_problem(problem, start, watch, X, y, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

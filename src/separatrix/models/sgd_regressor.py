@@ -145,7 +145,7 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
             # with their mean.
             previous = self._learnt() if self.average else self._returned()
         start = Start.given(coef_init, intercept_init, previous, Coding.of("ovr", 2), X, self.random_state)
-        weights, validate = checked_weights(X, sample_weight), None
+        weights, watch = checked_weights(X, sample_weight), None
         if self.early_stopping:
             weights, held = hold_out(
                 X, y, weights, self.validation_fraction, self.random_state, classes=False
@@ -157,7 +157,8 @@ class SGDRegressor(RegressorMixin, StochasticGradient):  # type: ignore[misc]
                 predicted = held.view.scores(coef, intercept)[:, 0]
                 return np.array([r2_score(y[held.rows], predicted, sample_weight=held.weights)])
 
-        self._fit_problem(self._regression(X, y, weights), start, validate, X, y, sample_weight)
+            watch = validate, held.rows
+        self._fit_problem(self._regression(X, y, weights), start, watch, X, y, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

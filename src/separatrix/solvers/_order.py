@@ -46,7 +46,8 @@ class Visits:
 
     With ``merge=False`` equal samples stay visits of their own, for solvers to which a sample of
     weight 2 is not the same as the sample twice. ``content=False`` asks for scikit-learn's order of single
-    rows, whatever they hold. ``targets`` are the numbers that a regression has in place of classes.
+    rows, whatever they hold; in it samples ``held`` out have their places, at which nothing is visited.
+    ``targets`` are the numbers that a regression has in place of classes.
 
     Attributes
     ----------
@@ -71,6 +72,7 @@ class Visits:
         merge: bool = True,
         content: bool = True,
         targets: Array | None = None,
+        held: Array | None = None,
     ) -> None:
         n = view.shape[0]
         self.shuffle, self.state = shuffle, seed
@@ -79,6 +81,11 @@ class Visits:
         self.total = float(n if weights is None else weights.sum())
         present = np.arange(n, dtype=np.int64) if weights is None else np.flatnonzero(weights > 0)
         self.order = np.ascontiguousarray(present, dtype=np.int64)
+        self._places, self._held = self.order, None
+        if shuffle and held is not None:
+            self._held = np.zeros(n, dtype=bool)
+            self._held[held] = True
+            self._places = np.sort(np.concatenate([self.order, np.asarray(held, dtype=np.int64)]))
         self._samples: Array | None = None
         self._undecided: tuple[DataView, Array] | None = None
         stored = view.row_elements * view.dtype.itemsize * (1.0 if isinstance(view, DenseView) else 1.5)
@@ -93,7 +100,7 @@ class Visits:
     @property
     def permutes_all(self) -> bool:
         """Whether a pass permutes all visits of the pass before (or none), and nothing is left to decide."""
-        return self._undecided is None and self._samples is None
+        return self._undecided is None and self._samples is None and self._held is None
 
     def next_pass(self) -> None:
         """Draw the order of the next pass, if it is to be random."""
@@ -111,7 +118,9 @@ class Visits:
         elif self._content:
             self.state = _hot.shuffle(self.order, self.state)
         else:
-            _hot.permute(self.order, self.state)
+            _hot.permute(self._places, self.state)
+            if self._held is not None:
+                self.order[:] = self._places[~self._held[self._places]]
 
     def _order_by_content(self, view: DataView, classes: Array, merge: bool) -> None:
         hashes = row_hashes(view)[self.order]

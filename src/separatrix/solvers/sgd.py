@@ -102,9 +102,9 @@ class SgdSolver:
         passes; None: never.
     shuffle, seed
         Whether each pass visits the samples in a new random order, and where the orders start.
-    validate : callable or None
-        ``validate(coef, intercept)`` gives a score per column on held-out samples; their negatives
-        are then watched instead of the objective.
+    watch : tuple of callable and ndarray, or None
+        ``validate(coef, intercept)``, which gives a score per column on held-out samples, and their numbers;
+        the negatives of the scores are then watched instead of the objective.
     average_from : int
         The visit from which on the weights are averaged; 0: not at all.
     average : tuple of ndarray or None
@@ -124,7 +124,7 @@ class SgdSolver:
         patience: int = 5,
         shuffle: bool = True,
         seed: int = 0,
-        validate: Callable[[Array, Array], Array] | None = None,
+        watch: tuple[Callable[[Array, Array], Array], Array] | None = None,
         average_from: int = 0,
         average: tuple[Array, Array] | None = None,
         t: float = 1.0,
@@ -135,7 +135,8 @@ class SgdSolver:
                 f"stochastic gradient descent knows the losses {', '.join(SGD_LOSSES)} on separate "
                 f"columns, not {problem.loss.name} with joint={problem.joint}."
             )
-        self.problem, self.rule, self.validate = problem, rule, validate
+        self.problem, self.rule = problem, rule
+        self.validate = None if watch is None else watch[0]
         self.sparse = isinstance(self.view, CsrView)
         self.average_from = average_from
         self.visits = Visits(
@@ -146,6 +147,7 @@ class SgdSolver:
             seed=seed,
             content=False,
             targets=problem.targets,
+            held=None if watch is None else watch[1],
         )
         self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]
         self._chunk = chunk_rows(self.view, problem.columns)
@@ -376,8 +378,7 @@ class SgdSolver:
 def _explain(status: str) -> str:
     return {
         "converged": "no improvement by tol any more",
-        "max_iter": "Maximum number of iteration reached before convergence. Consider increasing max_iter "
-        "to improve the fit",
+        "max_iter": "max_iter passes done; raise it for more",
         "max_time": "max_time is over; raise it for more passes",
         "interrupted": "interrupted; fit again to go on",
     }[status]
