@@ -49,6 +49,23 @@ def test_how_rows_are_stored_does_not_matter(coding, keep):
     assert_array_equal(dense.intercept_, csr.intercept_)
 
 
+@pytest.mark.parametrize("alpha", [1e-4, 0.1])  # the second lets a scale fall so low that it is multiplied in
+@pytest.mark.parametrize("penalty", ["l2", "l1", "elasticnet"])
+@pytest.mark.parametrize("coding", ["ovr", "joint", "binary"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_how_rows_are_stored_does_not_matter_to_a_penalty(coding, penalty, alpha, dtype):
+    # Whole numbers bring scores that are 0 or at the margin, which quick sums leave open.
+    rows = sparse.csr_array(np.round(4 * X.toarray()).astype(dtype))
+    options = dict(penalty=penalty, alpha=alpha, margin=1.0, max_iter=5, tol=None)
+    options["multiclass"] = "ovr" if coding == "binary" else coding
+    classes = Y == 1 if coding == "binary" else Y
+    dense, csr = (Perceptron(**options).fit(data, classes) for data in (rows.toarray(), rows))
+    assert_array_equal(dense.coef_, csr.coef_)
+    assert_array_equal(dense.intercept_, csr.intercept_)
+    counts = ("mistakes", "margin_errors", "training_errors")
+    assert [[h[c] for c in counts] for h in dense.history_] == [[h[c] for c in counts] for h in csr.history_]
+
+
 def test_a_joint_fit_takes_whole_steps():
     model = Perceptron(multiclass="joint", max_iter=3, tol=None, keep="last").fit(X, Y)
     assert np.any(model.intercept_)

@@ -19,7 +19,15 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from separatrix import KernelPerceptron, LogisticRegression, Perceptron
+from separatrix import (
+    KernelPerceptron,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    Perceptron,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn_checks import checked
 
 X, Y = load_iris(return_X_y=True)
@@ -55,6 +63,27 @@ def excuse(estimator, name):
 @checked(ESTIMATORS, excuse)
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(penalty="l2", alpha=1e-3),
+        SGDClassifier(random_state=0),
+        SGDRegressor(random_state=0, eta0=1e-3),
+        LogisticRegression(),
+        LinearSVC(),
+        LinearSVR(),
+    ],
+    ids=str,
+)
+def test_parameters_may_be_numpys(model, fit_intercept):
+    given = {name: value for name, value in model.get_params().items() if type(value) is float}
+    given["fit_intercept"] = fit_intercept
+    plain = clone(model).set_params(**given).fit(X, Y)
+    grid = clone(model).set_params(**{k: np.array([v])[0] for k, v in given.items()}).fit(X, Y)
+    assert_array_equal(grid.coef_, plain.coef_)
 
 
 def test_parameters_of_scikit_learn_are_there():

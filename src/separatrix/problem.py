@@ -40,7 +40,7 @@ class Penalty:
         return self.alpha * (1.0 - self.l1_ratio)
 
     def __bool__(self) -> bool:
-        return self.alpha > 0.0
+        return bool(self.alpha > 0.0)
 
     def value(self, coef: Array) -> float:
         """Return the penalty of these weights (the intercept is free)."""
@@ -91,6 +91,10 @@ class Problem:
     fit_intercept: bool = True
     targets: Array | None = None
     factors: Array | None = None
+
+    def __post_init__(self) -> None:
+        # A grid of parameters holds NumPy's booleans, which compiled states refuse.
+        object.__setattr__(self, "fit_intercept", bool(self.fit_intercept))
 
     @property
     def columns(self) -> int:

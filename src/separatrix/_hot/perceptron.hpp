@@ -164,7 +164,10 @@ public:
 private:
     // Scores of row i, and those of the judged weights if they are wanted too.
     void score(std::int64_t i, std::int64_t c, bool to_judge) {
-        if constexpr (Rows::FEATURE_MAJOR && !PENALISED) {
+        if (PENALISED && s_.truncation > 0)
+            for (std::int64_t k = 0; k < columns_; ++k)
+                if (s_.wanted[c * columns_ + k]) settle(i, k);
+        if constexpr (Rows::FEATURE_MAJOR) {
             quick_score(i, c, to_judge);
         } else if constexpr (COLUMNS == 1 && !PENALISED) {
             if (!to_judge) return exact_score(i, c);
@@ -184,7 +187,7 @@ private:
         if (to_judge) constant = largest_of(judge_->intercepts, columns_, constant);
         const std::int64_t count = to_judge ? 2 * columns_ : columns_;
         const T bound = rows_.bounded_scores(i, s_.weights, s_.stride, count, s_.largest, 2 * constant, f);
-        for (std::int64_t k = 0; k < columns_; ++k) f[k] += s_.intercepts[k];
+        finish(f);
         if (!(s_.joint ? largest_is_clear(f, columns_, c, s_.margin, bound)
                        : signs_are_clear(f, s_.wanted + c * columns_, columns_, s_.margin, bound)))
             exact_score(i, c);
@@ -192,15 +195,16 @@ private:
     }
 
     void exact_score(std::int64_t i, std::int64_t c) {
-        const std::uint8_t* wanted = s_.wanted + c * columns_;
-        if (PENALISED && s_.truncation > 0)
-            for (std::int64_t k = 0; k < columns_; ++k)
-                if (wanted[k]) settle(i, k);
-        rows_.scores(i, s_.weights, s_.stride, columns_, wanted, s_.scores);
-        if (PENALISED)
-            for (std::int64_t k = 0; k < columns_; ++k)
-                s_.scores[k] = static_cast<T>(s_.scores[k] * s_.scale[k]);
-        for (std::int64_t k = 0; k < columns_; ++k) s_.scores[k] += s_.intercepts[k];
+        rows_.scores(i, s_.weights, s_.stride, columns_, s_.wanted + c * columns_, s_.scores);
+        finish(s_.scores);
+    }
+
+    // Products with the stored weights become scores.
+    void finish(T* f) {
+        for (std::int64_t k = 0; k < columns_; ++k) {
+            if (PENALISED) f[k] = static_cast<T>(f[k] * s_.scale[k]);
+            f[k] += s_.intercepts[k];
+        }
     }
 
     bool learn_jointly(std::int64_t i, std::int64_t c, double weight) {
@@ -250,12 +254,13 @@ private:
     // column k += sign * eta * weight * (intercept_step, x_i)
     void step(std::int64_t i, std::int64_t k, int sign, double weight) {
         const T amount = sign * s_.eta * static_cast<T>(weight);
-        if constexpr (PENALISED)
-            rows_.add(i, static_cast<T>(amount / s_.scale[k]), s_.weights, s_.stride, k);
-        else if constexpr (Rows::FEATURE_MAJOR)
-            s_.largest = larger(s_.largest, rows_.add(i, amount, s_.weights, s_.stride, k));
+        // What is stored is the weight divided by its scale; it shrinks until the next step.
+        const double scale = PENALISED ? s_.scale[k] : 1.0;
+        const T stored = PENALISED ? static_cast<T>(amount / scale) : amount;
+        if constexpr (Rows::FEATURE_MAJOR)
+            s_.largest = larger(s_.largest, static_cast<T>(rows_.add(i, stored, s_.weights, s_.stride, k) * scale));
         else
-            rows_.add(i, amount, s_.weights, s_.stride, k);
+            rows_.add(i, stored, s_.weights, s_.stride, k);
         if (s_.fit_intercept) s_.intercepts[k] += amount * s_.intercept_step;
         if (s_.drift) {
             const double weighted = *s_.clock * amount;

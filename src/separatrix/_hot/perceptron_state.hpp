@@ -22,7 +22,7 @@ struct PerceptronState {
     // learnt
     T* weights;                    // laid out as the rows want it
     T* intercepts;                 // [columns]
-    T largest;                     // no weight has been larger so far (of sparse rows without a penalty)
+    T largest;                     // no weight has been larger so far (of sparse rows)
     double* drift;                 // null, or sum of clock * step, from which the average follows
     double* drift_intercepts;
     double* clock;                 // presentations so far

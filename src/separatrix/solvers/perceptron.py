@@ -362,6 +362,9 @@ class PerceptronSolver:
 
     def _judge_chunks(self, order: Array, chunk: int) -> None:
         """Count the errors of the frozen weights on all samples, unless the pass is cut short."""
+        if self.sparse:  # what learns on the way knows for itself how large they can be
+            frozen = self._frozen["weights"]
+            self._frozen["largest"][0] = max(frozen.max(initial=0.0), -frozen.min(initial=0.0))
         for rows, begin, end, gathered in chunks(self.view, order, chunk):
             if self._cut_short:
                 return
@@ -371,8 +374,6 @@ class PerceptronSolver:
         """Copy the current weights to where this pass counts their errors."""
         self._by_column(self._frozen["weights"])[...] = self.coef
         self._frozen["intercepts"][...] = self.intercept
-        if self.sparse:
-            self._frozen["largest"][0] = max(self.coef.max(initial=0.0), -self.coef.min(initial=0.0))
         self._frozen["errors"][:] = 0.0
 
     def _fill_pocket(self) -> float:
