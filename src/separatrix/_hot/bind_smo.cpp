@@ -167,7 +167,7 @@ template <class T>
 struct Smo {
     const SmoKernels<T>& loops;
     SmoState<T> state{};
-    std::vector<T> F, up, low, diagonal;
+    LineVector<T> F, up, low, diagonal;
     std::vector<T*> rows;
     std::vector<std::int64_t> used;
     Slabs<T> slabs;

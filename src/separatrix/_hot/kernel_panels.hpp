@@ -63,11 +63,18 @@ template <class T>
 inline Values<T> exp2_of(Values<T> x) {
     using R = Register<T>;
     using C = Exp2<T>;
-    x = x < R::all(C::LOWEST) ? R::all(C::LOWEST) : x;
+    const auto lowest = held(R::all(C::LOWEST));  // one operand of both: the compiler then sees a maximum
+    x = x < lowest ? lowest : x;
     const auto shifted = x + C::SHIFT;
     const auto f = x - (shifted - C::SHIFT);
-    auto q = R::all(C::Q[C::TERMS - 1]);
-    for (int k = C::TERMS - 2; k >= 0; --k) q = q * f + C::Q[k];
+    // Two terms at a time: a chain of single ones would have to wait for each of its products.
+    const auto square = f * f;
+    Values<T> q = R::all(0);
+#pragma GCC unroll 16
+    for (int k = (C::TERMS - 1) / 2 * 2; k >= 0; k -= 2) {
+        const auto pair = k + 1 < C::TERMS ? f * C::Q[k + 1] + C::Q[k] : R::all(C::Q[k]);
+        q = k + 2 < C::TERMS ? q * square + pair : pair;
+    }
     const auto p = q * f + T(1);
     typename R::Integers power, bits;
     __builtin_memcpy(&power, &shifted, sizeof(power));
@@ -141,6 +148,9 @@ struct Left {
         : d(like.d), sparse(like.sparse), counted(like.counts), x(counted ? 0 : most * d), half(most),
           feature(counted ? most * MOST_COUNT : sparse ? most * d : 0), begin(most + 1) {}
 
+    // Whether only the nonzeros of rows are known, so that each goes its own way.
+    bool by_row() const { return sparse || counted; }
+
     void read(const PanelData<T>& from, const std::int64_t* rows, std::int64_t n) {
         count = n;
         std::int64_t at = 0;
@@ -162,18 +172,17 @@ struct Left {
     }
 };
 
-// The loops below are unrolled so that sums stay in registers, and sinks are passed by value: what is stored
-// through a pointer might otherwise change them, as far as the compiler knows.
+// The loops below are unrolled so that sums stay in registers. They are not inlined: else the compiler keeps the
+// kernel's constants in registers, and these sums in memory. Their sums go to `to`, row by row and panel by panel.
+template <class T, int ROWS, int PANELS>
+using Dots = T[ROWS * PANELS * PANEL<T>];
 
-// sink(row, panel, register, kernel values) for ROWS left rows and PANELS neighbouring panels.
-template <class T, int ROWS, int PANELS, class Kernel, class Sink>
-inline void dense_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
-                       const Kernel kernel, const Sink sink) {
+// Inner products of ROWS neighbouring left rows and PANELS neighbouring panels.
+template <class T, int ROWS, int PANELS>
+[[gnu::noinline]] void dense_dots(const T* x, std::int64_t d, const T* z, T* to) {
     using R = Register<T>;
     Values<T> sum[ROWS][PANELS][PANEL_REGISTERS];
-    const std::int64_t d = left.d, size = d * PANEL<T>;
-    const T *x = left.x.data + row * d, *left_half = left.half.data + row;
-    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+    const std::int64_t size = d * PANEL<T>;
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; ++r)
 #pragma GCC unroll 4
@@ -199,54 +208,44 @@ inline void dense_tile(const Left<T>& left, std::int64_t row, const PanelData<T>
         for (int p = 0; p < PANELS; ++p)
 #pragma GCC unroll 3
             for (int k = 0; k < PANEL_REGISTERS; ++k)
-                sink(row + r, panel + p, k, kernel(sum[r][p][k], left_half[r], half + p * PANEL<T> + k * R::COUNT));
+                R::store(to + (r * PANELS + p) * PANEL<T> + k * R::COUNT, sum[r][p][k]);
 }
 
-template <class T, int PANELS, class Kernel, class Sink>
-inline void sparse_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
-                        const Kernel kernel, const Sink sink) {
+// The same for a left row of which only the nonzeros stand there.
+template <class T, int PANELS>
+[[gnu::noinline]] void sparse_dots(const T* x, const std::int32_t* feature, std::int64_t count, const T* z,
+                                   std::int64_t size, T* to) {
     using R = Register<T>;
     Values<T> sum[PANELS][PANEL_REGISTERS];
-    const std::int64_t size = left.d * PANEL<T>, end = left.begin.data[row + 1];
-    const T *x = left.x.data, left_half = left.half.data[row];
-    const std::int32_t* feature = left.feature.data;
-    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
 #pragma GCC unroll 4
     for (int p = 0; p < PANELS; ++p)
 #pragma GCC unroll 3
         for (int k = 0; k < PANEL_REGISTERS; ++k) sum[p][k] = R::all(0);
-    for (std::int64_t at = left.begin.data[row]; at < end; ++at) {
+    for (std::int64_t at = 0; at < count; ++at) {
         const auto value = R::all(x[at]);
         const T* column = z + feature[at] * PANEL<T>;
 #pragma GCC unroll 4
         for (int p = 0; p < PANELS; ++p)
 #pragma GCC unroll 3
-            for (int k = 0; k < PANEL_REGISTERS; ++k)
-                sum[p][k] += value * R::load(column + p * size + k * R::COUNT);
+            for (int k = 0; k < PANEL_REGISTERS; ++k) sum[p][k] += value * R::load(column + p * size + k * R::COUNT);
     }
 #pragma GCC unroll 4
     for (int p = 0; p < PANELS; ++p)
 #pragma GCC unroll 3
-        for (int k = 0; k < PANEL_REGISTERS; ++k)
-            sink(row, panel + p, k, kernel(sum[p][k], left_half, half + p * PANEL<T> + k * R::COUNT));
+        for (int k = 0; k < PANEL_REGISTERS; ++k) R::store(to + p * PANEL<T> + k * R::COUNT, sum[p][k]);
 }
 
 // The same of whole numbers: bytes are added for each one of the left row.
-template <class T, int PANELS, class Kernel, class Sink>
-inline void count_tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
-                       const Kernel kernel, const Sink sink) {
+template <class T, int PANELS>
+[[gnu::noinline]] void count_dots(const std::int32_t* feature, std::int64_t count, const std::uint8_t* z, std::int64_t size,
+                                  T* to) {
     using R = Register<T>;
     typedef std::uint8_t Cell __attribute__((vector_size(CELL<T>)));
     typedef std::int32_t Words __attribute__((vector_size(CELL<T>)));
     Cell sum[PANELS];
-    const std::int64_t size = left.d * CELL<T>, end = left.begin.data[row + 1];
-    const T left_half = left.half.data[row];
-    const std::int32_t* feature = left.feature.data;
-    const std::uint8_t* z = panels.counts + panel * size;
-    const T* half = panels.half + panel * PANEL<T>;
 #pragma GCC unroll 4
     for (int p = 0; p < PANELS; ++p) sum[p] = Cell{};
-    for (std::int64_t at = left.begin.data[row]; at < end; ++at) {
+    for (std::int64_t at = 0; at < count; ++at) {
         const std::uint8_t* column = z + feature[at] * CELL<T>;
 #pragma GCC unroll 4
         for (int p = 0; p < PANELS; ++p) {
@@ -260,10 +259,35 @@ inline void count_tile(const Left<T>& left, std::int64_t row, const PanelData<T>
         Words words;
         __builtin_memcpy(&words, &sum[p], CELL<T>);
 #pragma GCC unroll 3
-        for (int k = 0; k < PANEL_REGISTERS; ++k) {
-            const auto dot = __builtin_convertvector((words >> (8 * k)) & 255, Values<T>);
-            sink(row, panel + p, k, kernel(dot, left_half, half + p * PANEL<T> + k * R::COUNT));
-        }
+        for (int k = 0; k < PANEL_REGISTERS; ++k)
+            R::store(to + p * PANEL<T> + k * R::COUNT, __builtin_convertvector((words >> (8 * k)) & 255, Values<T>));
+    }
+}
+
+// sink(row, panel, register, kernel values) for ROWS left rows and PANELS neighbouring panels. Sinks are passed by
+// value: what is stored through a pointer might otherwise change them, as far as the compiler knows.
+template <class T, int ROWS, int PANELS, class Kernel, class Sink>
+inline void tile(const Left<T>& left, std::int64_t row, const PanelData<T>& panels, std::int64_t panel,
+                 const Kernel kernel, const Sink sink) {
+    using R = Register<T>;
+    alignas(64) Dots<T, ROWS, PANELS> dots;
+    const std::int64_t begin = left.begin.data[row], count = left.begin.data[row + 1] - begin;
+    const std::int64_t d = left.d, size = d * PANEL<T>;
+    const T *z = panels.data + panel * size, *half = panels.half + panel * PANEL<T>;
+    if constexpr (ROWS == 1) {
+        const std::int32_t* const feature = left.feature.data + begin;
+        if (left.counted) count_dots<T, PANELS>(feature, count, panels.counts + panel * d * CELL<T>, d * CELL<T>, dots);
+        else if (left.sparse) sparse_dots<T, PANELS>(left.x.data + begin, feature, count, z, size, dots);
+    }
+    if (ROWS > 1 || !left.by_row()) dense_dots<T, ROWS, PANELS>(left.x.data + begin, d, z, dots);
+    for (int r = 0; r < ROWS; ++r) {
+        const T left_half = left.half.data[row + r];
+        for (int p = 0; p < PANELS; ++p)
+#pragma GCC unroll 3
+            for (int k = 0; k < PANEL_REGISTERS; ++k) {
+                const auto dot = R::load(dots + (r * PANELS + p) * PANEL<T> + k * R::COUNT);
+                sink(row + r, panel + p, k, kernel(dot, left_half, half + p * PANEL<T> + k * R::COUNT));
+            }
     }
 }
 
@@ -271,21 +295,10 @@ inline void count_tile(const Left<T>& left, std::int64_t row, const PanelData<T>
 template <class T, int PANELS, class Kernel, class Sink>
 inline void all_left(const Left<T>& left, const PanelData<T>& panels, std::int64_t panel, const Kernel kernel,
                      const Sink sink) {
-    const std::int64_t count = left.count, whole = count / TILE_ROWS * TILE_ROWS;
-    if constexpr (Kernel::WHOLE) {
-        if (left.counted) {
-            for (std::int64_t r = 0; r < count; ++r) count_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
-            return;
-        }
-    }
-    if (Kernel::WHOLE || left.sparse) {
-        for (std::int64_t r = 0; r < count; ++r) sparse_tile<T, PANELS>(left, r, panels, panel, kernel, sink);
-        return;
-    }
+    const std::int64_t count = left.count, whole = left.by_row() ? 0 : count / TILE_ROWS * TILE_ROWS;
     for (int p = 0; p < PANELS; ++p)
-        for (std::int64_t r = 0; r < whole; r += TILE_ROWS)
-            dense_tile<T, TILE_ROWS, 1>(left, r, panels, panel + p, kernel, sink);
-    for (std::int64_t r = whole; r < count; ++r) dense_tile<T, 1, PANELS>(left, r, panels, panel, kernel, sink);
+        for (std::int64_t r = 0; r < whole; r += TILE_ROWS) tile<T, TILE_ROWS, 1>(left, r, panels, panel + p, kernel, sink);
+    for (std::int64_t r = whole; r < count; ++r) tile<T, 1, PANELS>(left, r, panels, panel, kernel, sink);
 }
 
 template <class T>
@@ -474,7 +487,8 @@ void kernel_product(const PanelData<T>& from, const std::int64_t* rows, const st
                 for (int p = 0; p < PANELS; ++p) multiply(at + p, to + p * LEFT_ROWS * PANEL<T>);
             };
             std::int64_t at = begin;
-            for (; at + GROUP <= end; at += GROUP) some.template operator()<GROUP>(at);
+            // Tiles of several rows do with one panel, and its values stay in the first-level cache.
+            for (; left.by_row() && at + GROUP <= end; at += GROUP) some.template operator()<GROUP>(at);
             for (; at < end; ++at) some.template operator()<1>(at);
         });
     }

@@ -45,6 +45,20 @@ struct Aligned {
     ~Aligned() { piece.free(); }
 };
 
+// A vector that begins with a cache line: else every other register that loops load from it would lie on two lines.
+template <class T>
+struct OnLines {
+    using value_type = T;
+    OnLines() = default;
+    template <class U>
+    OnLines(const OnLines<U>&) {}
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+    void deallocate(T* data, std::size_t) { ::operator delete(data, std::align_val_t(64)); }
+    bool operator==(const OnLines&) const { return true; }
+};
+template <class T>
+using LineVector = std::vector<T, OnLines<T>>;
+
 // Slabs for kernel rows, shared by the problems of a fit and by their threads.
 class RowMemory {
 public:

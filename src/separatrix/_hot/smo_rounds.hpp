@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "row_memory.hpp"
 #include "smo_rounds_state.hpp"
 #include "smo_state.hpp"
 #include "team.hpp"
@@ -304,13 +305,13 @@ private:
     std::vector<std::int64_t> variable_, column_;
     std::vector<double> moved_;
     std::vector<std::int64_t> place_;  // of each variable; −1: none
-    std::vector<T> block_;
+    LineVector<T> block_;
     // The samples themselves, packed; d = 0 where kernel values are read from whole rows.
-    std::vector<T> samples_, halves_;
+    LineVector<T> samples_, halves_;
     PanelData<T> packed_{};
     // What the steps work on.
     std::vector<double> signs_, upper_, price_, diag_, alpha_, E_;
-    std::vector<T> F_, up_, low_, diagonal_;
+    LineVector<T> F_, up_, low_, diagonal_;
     std::vector<T*> rows_;
     std::vector<std::int64_t> used_;
     // Kept between rounds for their memory alone.

@@ -194,6 +194,7 @@ class Work:
         precision: Precision,
         *,
         points: Array | None = None,
+        panels: Any = None,
         values: Array | None = None,
         given: Array | None = None,
         start: tuple[Array, Array, Array] | None = None,
@@ -210,6 +211,8 @@ class Work:
             Of the kernel rows.
         points : ndarray or None
             Which points; None: all of them, and the loop works on this object's own arrays.
+        panels : KernelPanels or None
+            These points packed, if that has been done.
         values : ndarray or None
             Their kernel block; None: rows are computed when needed.
         given : ndarray or None
@@ -238,7 +241,7 @@ class Work:
             alpha,
             E,
             precision,
-            panels=self.panels(precision, points) if rows else None,
+            panels=(panels or self.panels(precision, points)) if rows else None,
             first=first,
             second=second,
             matrix=values,

@@ -9,6 +9,7 @@ block of the active points.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from separatrix.solvers._interior import interior, rank_bound
 from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
-#: An active part is solved to this share of the violation that it came from.
-_SHARE = 0.1
+#: Shares of the violation that it came from to which an active part is solved: without a price, and with one.
+_SHARE, _PRICED_SHARE = 0.1, 0.2
 #: Violation, in units of p, from which on a round leads to the tolerance.
 _NEARBY = 0.5
 #: Violation to which the sample is solved that gives the start, and the width of the margin within which
@@ -43,6 +44,8 @@ POLISHES = 4
 _POINTS_PER_ACTIVE = 6
 #: Share of the tolerance, and of the gap, that rounding errors of E may have near the margin, and elsewhere.
 _TRUST, _FAIR = 0.1, 0.25
+#: What the two worst of many such errors add to the violation, in units of their usual size.
+_EXTREMES = 5.0
 #: How often E is computed in double near the margin alone, and what is near, in units of its rounding error.
 _SHARPENINGS, _FAR = 4, 10.0
 #: Most points of that sample.
@@ -55,8 +58,8 @@ _NEAR = 2.0
 _DEAR = 100
 #: Rank of the kernel matrix up to which a problem is solved through it.
 _RANK = 64
-#: Parts of a block that threads compute.
-_PARTS = 8
+#: Parts of a block that threads compute, and bytes of a cache line.
+_PARTS, _LINE = 8, 64
 
 
 class ActiveSet:
@@ -103,11 +106,12 @@ class ActiveSet:
         while True:
             score, violation = work.scores()
             work.read(work.alpha, work.E, violation)
-            if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine():
+            if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine(violation):
                 continue
             if violation <= self.tol:
                 if self._polish():
                     continue
+                work.read(work.alpha, work.E, violation + _EXTREMES * self._doubt())
                 return work.finish("converged")
             if 0 <= self.max_steps <= solution.steps:
                 return work.finish("max_iter")
@@ -154,14 +158,14 @@ class ActiveSet:
             return 0.0
         return self.work.error("float32") + self.drift
 
-    def _refine(self) -> bool:
-        """Compute E in double if its rounding error is not small beside the tolerance; return if it was not.
+    def _refine(self, violation: float) -> bool:
+        """Compute E in double if its rounding error might hide a violation; return whether it might.
 
         Where the error is no more than what the other points may have: near the margin. Else everywhere, and
         from then on.
         """
         work, doubt = self.work, self._doubt()
-        if doubt <= _TRUST * self.tol:
+        if doubt <= min(_TRUST * self.tol, (self.tol - violation) / _EXTREMES):
             return False
         fair = doubt <= _FAIR * self.tol and work.value_within(doubt) <= _TRUST * self.gap
         if fair and self.sharpened < _SHARPENINGS:
@@ -193,10 +197,12 @@ class ActiveSet:
             # Rows of free variables are needed for certain, and threads compute them faster than the loop.
             most = int(budget / 2 / (np.dtype(self.precision).itemsize * points.size))
             given = np.flatnonzero(np.isposinf(score[points]))[:most]
+        panels = None if work.matrix.native is None else work.panels(self.precision, points)
         self.state = work.state(
             self.precision,
             points=points,
-            values=self._block(points, given),
+            panels=panels,
+            values=self._block(points, panels, given),
             given=given,
             tol=self.tol,
             max_steps=-1,
@@ -210,10 +216,12 @@ class ActiveSet:
         assert state is not None
         assert state.points is not None
         points, before, entries = state.points, state.loop.steps, state.loop.entries
-        # Near the solution the active points are the right ones: what they need is done in one round.
-        # Of a regression many others are as near, and the next round looks at them.
-        share = _SHARE if violation > _NEARBY * self.scale or work.price is not None else 0.0
-        state.loop.tol = max(self.tol * 0.5, min(violation, self.scale) * share)
+        share = _SHARE
+        if work.price is not None:
+            share = _PRICED_SHARE  # many others are as near the tube, and the next round looks at them
+        elif violation <= _NEARBY * self.scale:
+            share = 0.0  # the active points are the right ones: what they need is done in one round
+        state.loop.tol = max(self.tol * 0.5, violation * share)
         steps, limit = solution.steps, self.max_steps - solution.steps if self.max_steps >= 0 else np.inf
         quota = _QUOTA * points.size
         state.loop.most_steps = int(before + min(limit, quota))
@@ -274,14 +282,14 @@ class ActiveSet:
             # Where most points are free, or most of a first part, the others will be.
             if 2 * count > score.size or (self.state is not None and 2 * free > self.state.alpha.size):
                 return np.arange(score.size)
-        worst = np.argsort(-score, kind="stable")[:count]
-        violators = np.flatnonzero(score > 0)
-        if violators.size > count:
-            # The worst are often neighbours, of which one cures all: let others take part.
-            kept = free + (count - free) // 4
-            others = violators[~np.isin(violators, worst[:kept])]
-            worst = np.concatenate([worst[:kept], self.random.permutation(others)[: count - kept]])
-        return np.sort(worst)
+        if np.count_nonzero(score > 0) <= count:
+            return _greatest(score, count)
+        # The worst are often neighbours, of which one cures all: let others take part.
+        worst = _greatest(score, free + (count - free) // 4)
+        is_other = score > 0
+        is_other[worst] = False
+        others = self.random.permutation(np.flatnonzero(is_other))[: count - worst.size]
+        return np.sort(np.concatenate([worst, others]))
 
     def _sample(self, count: int) -> Array:
         """Return evenly spread points of both signs."""
@@ -293,18 +301,21 @@ class ActiveSet:
             parts.append(of_sign[np.linspace(0, of_sign.size - 1, share).astype(np.int64)])
         return np.sort(np.concatenate(parts))
 
-    def _block(self, points: Array, given: Array | None = None) -> Array:
+    def _block(self, points: Array, panels: Any, given: Array | None = None) -> Array:
         """Return the kernel values between the points, or some rows, in memory that the rounds share."""
         work, count = self.work, points.size
-        if work.matrix.native is None:
+        if panels is None:
             rows = work.points[points]
             return np.ascontiguousarray(work.matrix.block(rows, rows), dtype=self.precision)
         numbers = np.arange(count) if given is None else given
-        size = numbers.size * count
-        if self.values is None or self.values.size < size:
-            self.values = np.empty(size, dtype=self.precision)
-        values = self.values[:size].reshape(numbers.size, count)
-        panels = work.panels(self.precision, points)
+        # Rows begin with cache lines: else every other register that steps load would lie on two of them.
+        line = _LINE // np.dtype(self.precision).itemsize
+        width = -(-count // line) * line
+        size = numbers.size * width
+        if self.values is None or self.values.size < size + line:
+            self.values = np.empty(size + line, dtype=self.precision)
+        begin = -(self.values.ctypes.data // self.values.itemsize) % line
+        values = self.values[begin : begin + size].reshape(numbers.size, width)[:, :count]
 
         def fill(part: int) -> None:
             rows = slice(part * numbers.size // _PARTS, (part + 1) * numbers.size // _PARTS)
@@ -312,7 +323,7 @@ class ActiveSet:
 
         for _ in in_threads(fill, _PARTS):
             pass
-        work.matrix.entries += size
+        work.matrix.entries += values.size
         return values
 
     def _most(self) -> int:
@@ -356,7 +367,8 @@ class ActiveSet:
         if start is None:
             return
         local = np.tile(np.arange(points.size), work.copies)
-        signs, values = work.signs[variables], self._block(points)
+        panels = work.panels(self.precision, points)
+        signs, values = work.signs[variables], self._block(points, panels)
         weights = np.bincount(local, signs * start, points.size)
         E, from_zero = linear[variables], not start.any()
         if not from_zero:
@@ -364,6 +376,7 @@ class ActiveSet:
         state = work.state(
             self.precision,
             points=points,
+            panels=panels,
             values=values,
             start=(start, E, work.upper[variables] * factor),
             tol=max(self.tol, _START * self.scale),
@@ -401,6 +414,13 @@ class ActiveSet:
                     return None
                 start[mine] = room * (total / room.sum())
         return start
+
+
+def _greatest(score: Array, count: int) -> Array:
+    """Return the numbers of the greatest scores, in order."""
+    if count >= score.size:
+        return np.arange(score.size)
+    return np.sort(np.argpartition(-score, count)[:count])
 
 
 def at_bounds(signs: Array, score: Array, upper: Array, total: float, ramp: float) -> Array:
