@@ -179,7 +179,8 @@ class KernelSVM(IterativeEstimator):
         if verdict:
             outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
-        advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
+        features = hasattr(samples, "read") and kind_of(self.kernel) != "matrix"
+        advice = scale_advice(samples) if unfinished and features else ""
         if unfinished and not advice and hasattr(self, "C") and isinstance(solver, SupportMachines):
             advice = bound_advice(solver)
         self.certificate_ = certify(
