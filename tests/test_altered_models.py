@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -77,13 +78,19 @@ def test_pairs_that_are_not_those_of_the_classes(make):
         model.predict(X)
 
 
-def test_sparse_parts_of_a_machine_that_are_damaged():
-    for name in ("support_vectors_", "dual_coef_"):
-        model = sx.SVC().fit(sparse.csr_array(X), Y)
-        part = getattr(model, name)
-        part.indices[0] = 1 << 30
+@pytest.mark.parametrize("name", ["support_vectors_", "dual_coef_"])
+def test_sparse_parts_of_a_machine_that_are_damaged(name, tmp_path):
+    model = sx.SVC(kernel="linear").fit(sparse.csr_array(X), Y)
+    part = getattr(model, name)
+    part.indices[0] = 1 << 30
+    exports = (partial(export, model, tmp_path / "file") for export in (sx.export_libsvm, sx.export_onnx))
+    for use in (partial(model.predict, X), partial(getattr, model, "coef_"), *exports):
         with pytest.raises(ValueError, match="a part of the model is a damaged CSR matrix"):
-            model.predict(X)
+            use()
+    model.dual_coef_ = model.dual_coef_[:, :-1]
+    for export in (sx.export_libsvm, sx.export_onnx):
+        with pytest.raises(ValueError, match="do not belong together"):
+            export(model, tmp_path / "file")
 
 
 def test_blocks_of_a_sparse_matrix_are_looked_at():

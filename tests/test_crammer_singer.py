@@ -349,3 +349,19 @@ def test_indefinite_kernel_ends():
     assert solver.nonconvex
     assert np.isfinite(solver.coef).all()
     assert outcome.iterations <= 100
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_epochs_end_where_only_rounding_or_digits_beyond_those_asked_for_are_left(dtype):
+    random = np.random.default_rng(5)
+    X = (0.05 * random.normal(size=(100, 60))).astype(np.float32)
+    y = random.integers(0, 13, 100).astype(np.int32)
+    options = {"C": 100.0, "intercept_scaling": 10.0}
+    result, _ = fit(X.astype(dtype), y, tol=1e-12, enough=1e-9, **options)
+    exact, _ = fit(X.astype(np.float64), y, tol=1e-10, **options)
+    found, best = result.certificate, exact.certificate
+    # Rounding the weights to single precision costs more than the tolerance; steps cannot win it back.
+    assert found.status == ("max_iter" if dtype == np.float32 else "converged")
+    assert found.iterations < 500  # of 5000
+    assert found.relative_gap <= (1e-6 if dtype == np.float32 else 1e-9)
+    assert found.dual <= best.primal <= found.primal * (1 + 1e-9)

@@ -520,6 +520,15 @@ def test_a_huge_C_gets_advice(make):
         make(C=1.0, max_iter=5).fit(X, y)
 
 
+def test_large_kernel_values_get_advice():
+    X, y = overlapping(200, seed=10)
+    X *= 100
+    with pytest.warns(ConvergenceWarning, match=r"standardise the features, .*, or lower C: k\(x, x\) is up"):
+        SVC(kernel="poly", gamma=1.0, C=0.1, max_iter=5).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="lower C, the larger the slower"):
+        SVC(kernel="precomputed", C=0.1, max_iter=5).fit((X @ X.T) ** 3, y)
+
+
 def test_unscaled_features_get_advice():
     X, y = overlapping(200, seed=10)
     X[:, 2] *= 1e6

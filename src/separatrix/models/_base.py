@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, wraps
 from numbers import Real
 from typing import Any, Self, TypeVar, cast
@@ -23,7 +24,7 @@ from separatrix.models._validation import check_samples, score_samples, view_sam
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
-from separatrix.solvers._loop import Observer
+from separatrix.solvers._loop import CUT_SHORT, Observer
 
 #: Sets of parameters that were found valid, and how many are kept.
 _CHECKED: set[tuple[Any, ...]] = set()
@@ -64,6 +65,22 @@ def has_probability(model: Any) -> bool:
             "the model in sklearn.calibration.CalibratedClassifierCV"
         )
     return True
+
+
+def note_folds_cut_short(model: Any, status: str) -> None:
+    """Say that the folds behind the probabilities had to stop early, though the machine may be solved."""
+    if status not in CUT_SHORT:
+        return
+    found = model.certificate_
+    note = f"the folds behind the probabilities ended early ({status})"
+    model.certificate_ = replace(found, message=f"{found.message}; {note}")
+    if found.status not in CUT_SHORT:
+        remedy = "raise max_time" if status == "max_time" else "fit again"
+        warnings.warn(
+            f"{type(model).__name__}: {note}, so predict_proba is less exact than it could be: {remedy}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 class CheckedOnce(BaseEstimator):  # type: ignore[misc]

@@ -11,6 +11,7 @@ import numpy as np
 
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array
+from separatrix.solvers._loop import Guard
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +76,20 @@ def c_path(
         raise ValueError(f"Cs must be one or more finite numbers above 0; got {Cs!r}.")
     model = cls(warm_start=True, **parameters)
     coefs, intercepts, certificates = [], [], []
-    for C in values:
-        model.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
-        coefs.append(np.array(model.coef_))
-        intercepts.append(np.array(model.intercept_))
-        certificates.append(model.certificate_)
+    with Guard():  # Ctrl-C ends the path, and leaves what has been fitted until then
+        for C in values:
+            model.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
+            coefs.append(np.array(model.coef_))
+            intercepts.append(np.array(model.intercept_))
+            certificates.append(model.certificate_)
+            if model.certificate_.status == "interrupted":
+                break
     weights = np.array(coefs)
     with np.errstate(divide="ignore"):
         margins = 2.0 / np.linalg.norm(weights.astype(np.float64), axis=2)
     names = getattr(model, "feature_names_in_", None)
     return CPath(
-        values,
+        values[: len(certificates)],
         weights,
         np.array(intercepts),
         margins,

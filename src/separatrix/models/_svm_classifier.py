@@ -18,7 +18,7 @@ from sklearn.utils._sparse import _align_api_if_sparse
 from sklearn.utils.metaestimators import available_if
 
 from separatrix.data.view import Array
-from separatrix.models._base import has_probability, whole
+from separatrix.models._base import has_probability, note_folds_cut_short, whole
 from separatrix.models._labels import encode_labels, number_labels
 from separatrix.models._svm_report import MarginReport, Witness
 from separatrix.models._svm_samples import checked_weights
@@ -387,7 +387,9 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         tol = max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7)
         if isinstance(solver, JointMachine):
             upper = solver.solver.cost
-            columns = joint_fold_scores(matrix, numbers, upper, fold_of, tol=tol, max_time=left)
+            columns, status, done = joint_fold_scores(
+                matrix, numbers, upper, fold_of, tol=tol, max_time=left
+            )
             columns = columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
             scores = columns[problems.rows, problems.owner]
         else:
@@ -400,10 +402,14 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
                 nu=getattr(self, "nu", None),
             )
             scores = folds.scores(problems, solver.solutions)
+            status, done = folds.status, folds.folds
         counts = None if weights is None else weights[problems.rows]
+        if done <= fold_of.max(initial=-1):  # samples of folds that were never begun have no scores
+            counts = (fold_of[problems.rows] < done) * (1.0 if counts is None else counts)
         A, B = fit_sigmoids(scores, problems.signs > 0, problems.offsets, counts)
         # scikit-learn's sigmoid of two classes is that of the first.
         self._probA, self._probB = A, -B if len(self.classes_) == 2 else B
+        note_folds_cut_short(self, status)
 
     @property
     def probA_(self) -> Array:  # noqa: N802

@@ -179,7 +179,8 @@ class KernelSVM(IterativeEstimator):
         if verdict:
             outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
-        advice = scale_advice(samples) if unfinished and hasattr(samples, "read") else ""
+        features = hasattr(samples, "read") and kind_of(self.kernel) != "matrix"
+        advice = scale_advice(samples) if unfinished and features else ""
         if unfinished and not advice and hasattr(self, "C") and isinstance(solver, SupportMachines):
             advice = bound_advice(solver)
         self.certificate_ = certify(
@@ -254,12 +255,22 @@ class KernelSVM(IterativeEstimator):
         """Return checked new samples."""
         if "support_" not in self.__dict__:
             check_is_fitted(self)
+        self._check_whole()
+        return new_samples(self, self.kernel, X)
+
+    def _check_whole(self) -> None:
+        """Refuse a model whose parts do not fit each other."""
         if not self._whole():
             raise ValueError(
                 f"The internal representation of {type(self).__name__} was altered: its support vectors, "
                 "coefficients, intercepts and classes do not belong together. Fit it anew."
             )
-        return new_samples(self, self.kernel, X)
+
+    def _check_structure(self) -> None:
+        """Refuse sparse parts that point beyond themselves: SciPy follows them unseen."""
+        for array in (self.support_vectors_, self.dual_coef_):
+            if sparse.issparse(array):
+                check_structure(array, "a part of the model")
 
     def _layout(self) -> tuple[int, int, int]:
         """Return the number of groups of support vectors, of rows of coefficients and of intercepts."""
@@ -296,9 +307,7 @@ class KernelSVM(IterativeEstimator):
         kept = _KEPT.get(self)
         if kept is not None and all(old is new for old, new in zip(kept[0], sources, strict=True)):
             return kept[1]
-        for array in (vectors, self.dual_coef_):
-            if sparse.issparse(array):
-                check_structure(array, "a part of the model")
+        self._check_structure()
         sums = SupportSums(self.kernel_, vectors, np.ascontiguousarray(self._dual().T), self._groups())
         for array in (vectors, self.dual_coef_):
             part = array.data if sparse.issparse(array) else array
@@ -316,6 +325,7 @@ class KernelSVM(IterativeEstimator):
         """Weights of the features for a linear kernel: one row per score column, read-only."""
         if not isinstance(getattr(self, "kernel_", self.kernel), Linear) and self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
+        self._check_structure()
         coef = self._linear_coef()
         (coef.data if sparse.issparse(coef) else coef).flags.writeable = False
         return coef

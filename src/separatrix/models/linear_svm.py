@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
-from separatrix.models._base import LinearClassifier, has_probability
+from separatrix.models._base import LinearClassifier, has_probability, note_folds_cut_short
 from separatrix.models._labels import encode_labels
 from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM, joined
 from separatrix.models._path import PathOverC
@@ -25,6 +25,7 @@ from separatrix.models._validation import check_samples
 from separatrix.models._weights import checked_weights, class_weights, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
+from separatrix.solvers._loop import CUT_SHORT, Control, guarded
 
 #: Folds of the scores from which probabilities are learnt.
 _FOLDS = 5
@@ -177,6 +178,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         self.max_time = max_time
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @guarded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Fit the model.
 
@@ -205,6 +207,8 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
         )
         _refuse_single_class(classes, numbers, weights)
+        if self.probability:
+            _refuse_lonely_samples(numbers)
         coding = Coding.of(name, len(classes))
         problem = self._problem(X, numbers, coding, weights)
         start = self._start(problem, classes, coding)
@@ -293,7 +297,14 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
 
         seed = self._seed()
         scaling = float(self.intercept_scaling)
-        return LinearCrammerSinger(problem, C=float(self.C), tol=goal, intercept_scaling=scaling, seed=seed)
+        return LinearCrammerSinger(
+            problem,
+            C=float(self.C),
+            tol=goal,
+            intercept_scaling=scaling,
+            seed=seed,
+            enough=float(self.tol),
+        )
 
     def _start(self, problem: Problem, classes: Array, coding: Coding) -> tuple[Array, Array]:
         """Return the last solution (``warm_start``), or zeros."""
@@ -319,16 +330,15 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
 
         from separatrix.solvers.platt import fit_sigmoid
 
-        smallest = int(np.bincount(numbers).min())
-        if smallest < 2:
-            raise ValueError(
-                "probability=True learns from samples that are held out, and a class has only one sample: "
-                "give each class two at least, or set probability=False."
-            )
         s = checked_weights(X, sample_weight)
-        scores = np.empty((X.shape[0], self.coef_.shape[0]))
-        for train, held in StratifiedKFold(min(_FOLDS, smallest)).split(np.zeros(X.shape[0]), numbers):
+        scores, counts = np.zeros((X.shape[0], self.coef_.shape[0])), np.zeros(X.shape[0])
+        folds = min(_FOLDS, int(np.bincount(numbers).min()))
+        status, clock = "converged", Control(None)
+        for done, (train, held) in enumerate(StratifiedKFold(folds).split(counts, numbers)):
             fold = clone(self).set_params(probability=False, warm_start=True)
+            if self.max_time is not None:  # a share of what the fit has left
+                left = self.max_time - self.certificate_.seconds - clock.seconds()
+                fold.max_time = max(left, 1e-9) / (folds - done)
             fold.classes_, fold.multiclass_, fold.n_features_in_ = (
                 self.classes_,
                 self.multiclass_,
@@ -339,12 +349,18 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 fold.fit(X[train], y[train], sample_weight=None if s is None else s[train])
             scores[held] = view_of(X[held]).scores(fold._dense_coef(), fold.intercept_)
+            counts[held] = 1.0 if s is None else s[held]
+            ended = fold.certificate_.status
+            status = ended if ended in CUT_SHORT else status
+            if ended == "interrupted":  # the samples of the other folds have no scores, and do not count
+                break
         codes = self._coding.codes[numbers]
         pairs = []
         for k in range(scores.shape[1]):
             part = codes[:, k] != 0
-            pairs.append(fit_sigmoid(scores[part, k], codes[part, k] > 0, None if s is None else s[part]))
+            pairs.append(fit_sigmoid(scores[part, k], codes[part, k] > 0, counts[part]))
         self.probA_, self.probB_ = np.array(pairs).T
+        note_folds_cut_short(self, status)
 
     @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
@@ -400,4 +416,12 @@ def _refuse_single_class(classes: Array, numbers: Array, weights: Array | None) 
         raise ValueError(
             "Invalid input - all samples with positive weights belong to the same class: give samples of at "
             "least two classes a positive weight."
+        )
+
+
+def _refuse_lonely_samples(numbers: Array) -> None:
+    if int(np.bincount(numbers).min()) < 2:
+        raise ValueError(
+            "probability=True learns from samples that are held out, and a class has only one sample: "
+            "give each class two at least, or set probability=False."
         )

@@ -123,6 +123,8 @@ def export_libsvm(model: Any, path: str | os.PathLike[str], labels: Sequence[int
         )
     header = [f"svm_type {svm_type}", f"kernel_type {kernel_type}"]
     header += [f"{name} {getattr(kernel, name)!r}" for name in _PARAMETERS.get(kernel_type, ())]
+    model._check_whole()
+    model._check_structure()
     coef, rho = model._dual(), -model.intercept_
     vectors = model.support_ if kernel_type == "precomputed" else model.support_vectors_
     total, classifies = int(model.support_.shape[0]), hasattr(model, "classes_")

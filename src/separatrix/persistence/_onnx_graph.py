@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from separatrix import kernels
+from separatrix.data.memory import check_structure
 from separatrix.kernels import Kernel
 from separatrix.persistence._container import ModelFileError
 
@@ -106,6 +107,8 @@ def kernel_values(graph: Graph, kernel: Kernel, X: str, vectors: Any) -> str:
         return graph.add("Gather", X, np.asarray(vectors), axis=1)
     if kernel.samples != "vectors":
         raise _unknown(kernel)
+    if sparse.issparse(vectors):
+        check_structure(vectors, "a part of the model")
     Z = np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float64)
     return _values(graph, kernel, X, Z)
 

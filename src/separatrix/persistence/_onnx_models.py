@@ -69,6 +69,9 @@ def add_model(graph: Graph, model: Any, X: str) -> list[str]:
 def columns_of(graph: Graph, model: Any, X: str) -> str:
     """Add the score columns."""
     if hasattr(model, "dual_coef_"):
+        if hasattr(model, "_check_structure"):  # not a kernel perceptron
+            model._check_whole()
+            model._check_structure()
         dual = (
             model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
         )

@@ -17,6 +17,9 @@ from functools import wraps
 from types import FrameType
 from typing import Any, Protocol, TypeVar, cast
 
+#: Why a run ended, where it was neither the solver's doing nor the rule's.
+CUT_SHORT = ("max_time", "interrupted")
+
 
 @dataclass
 class Step:
@@ -86,6 +89,7 @@ class Guard:
     """While it is entered, a Ctrl-C before or after the run of a solver waits; a second one raises.
 
     The next run then ends at once, with valid parameters as whenever it ends: there is a model in any case.
+    A run that was interrupted passes that on to those after it, so that one Ctrl-C ends all runs of a fit.
     """
 
     def __init__(self) -> None:
@@ -132,6 +136,7 @@ class _Interruptible:
     def __init__(self, control: Control) -> None:
         self.control = control
         self.previous: Any = None
+        self.guard: Guard | None = None
 
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -141,6 +146,7 @@ class _Interruptible:
         if present is signal.default_int_handler or isinstance(guard, Guard):
             self.previous = signal.signal(signal.SIGINT, self._on_signal)
         if isinstance(guard, Guard):
+            self.guard = guard
             self.control.interrupted, guard.waiting = guard.waiting, False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -149,6 +155,8 @@ class _Interruptible:
         self.control.interrupted = True
 
     def __exit__(self, *error: object) -> None:
+        if self.guard is not None:
+            self.guard.waiting = self.control.interrupted
         if self.previous is not None:
             signal.signal(signal.SIGINT, self.previous)
 

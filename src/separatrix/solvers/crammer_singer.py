@@ -54,8 +54,12 @@ _NEWTON_WORK, _CRAWLING, _NEWTON_SIZE, _NEWTON_COPY = 1 << 22, 60, 700, 1 << 21
 _NEWTON_STEPS, _MOST_NEWTON = 40, 200
 #: First ρ (1/ρ is the width of the smoothed kink), and after epochs; most of the first ``ρ C s_i ‖x_i‖²``.
 _RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
-#: Part of tol to go for.
-_SAFE = 0.9
+#: Part of tol to go for; part of a gap that is not worth steps where rounding the weights makes the rest.
+_SAFE, _MINOR = 0.9, 0.1
+#: Proofs in a row that show no progress, though hardly anything is left to gain: the rest is rounding.
+_STUCK = 10
+#: Epochs after which the gap that was asked for is enough, though a smaller one is gone for.
+_PATIENT = 240
 #: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
 _MOST_FREE, _NEWTON_ROUNDS, _FIRST_BUDGET = 2_500, 20, 2e7
 
@@ -81,6 +85,8 @@ class LinearCrammerSinger:
         Threads for the certificate; epochs use one. The result does not depend on it.
     start : ndarray of shape (n, K) or None
         Dual variables ``μ`` to start from: those of a fit with another ``C`` (`mu`).
+    enough : float
+        Relative gap above ``tol`` that ends the fit where many epochs have not reached ``tol``.
 
     Examples
     --------
@@ -105,6 +111,7 @@ class LinearCrammerSinger:
         seed: int = 0,
         threads: int = 1,
         start: Array | None = None,
+        enough: float = 0.0,
     ) -> None:
         view = problem.view
         if not isinstance(view, DenseView | CsrView):
@@ -116,7 +123,7 @@ class LinearCrammerSinger:
             raise ValueError("the Crammer–Singer problem learns all classes jointly: use a joint coding.")
         if not (np.isfinite(C) and C > 0):
             raise ValueError(f"dual coordinate descent needs a finite C > 0; got {C}.")
-        self.problem, self.view, self.tol = problem, view, tol
+        self.problem, self.view, self.tol, self.enough = problem, view, tol, enough
         self.columns = problem.columns
         self.padded = -(-self.columns // 8) * 8
         self.constant = float(intercept_scaling) if problem.fit_intercept else 0.0
@@ -241,11 +248,17 @@ class LinearCrammerSinger:
                     part *= 0.3  # what is missing sleeps
                 if measure > self.tol and poor > 1 and self.dtype == np.float32:
                     self._allocate(np.dtype(np.float64))  # what is missing is rounding
-            yield Step(record, measure, "max_iter" if self._only_rounding() else None)
+            stuck = poor > _STUCK and left <= self.tol * self.level and self.dtype == np.float64
+            finished = "max_iter" if stuck or self._only_rounding() else None
+            yield Step(record, measure, "converged" if self._crawled(epoch, measure) else finished)
             if self._certified is not None:
                 self._take_over(*self._proven)
             if self._newton_fits(epoch):
                 yield from self._newton_steps(started=True)
+
+    def _crawled(self, epoch: int, measure: float) -> bool:
+        """Return whether many epochs have led to what is enough."""
+        return epoch >= _PATIENT and measure <= self.enough
 
     def _newton_fits(self, epoch: int) -> bool:
         """Return whether Newton steps of the whole problem pay: at once, or where epochs crawl."""
@@ -387,7 +400,7 @@ class LinearCrammerSinger:
         weights, bias = self._proven[1]
         with single_threaded(np.inf):
             primal = self._primal(weights, self.constant * bias)
-        return primal - proof.dual <= _SAFE * self.tol * primal
+        return primal - proof.dual <= max(_SAFE * self.tol * primal, _MINOR * proof.gap)
 
     def _best(self, found: Certified) -> Certified:
         """Return the best weights and bound that were ever seen: epochs may lose what steps found."""

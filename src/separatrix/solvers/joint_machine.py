@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from separatrix.data.view import Array
-from separatrix.solvers._loop import Below, Control, Step, run
+from separatrix.solvers._loop import CUT_SHORT, Below, Control, Step, run
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.machines import Machine
@@ -113,8 +113,8 @@ def joint_fold_scores(
     *,
     tol: float,
     max_time: float | None = None,
-) -> Array:
-    """Return the scores of all samples by joint machines that have not seen their fold.
+) -> tuple[Array, str, int]:
+    """Return the scores of samples by joint machines that have not seen their fold.
 
     Parameters
     ----------
@@ -135,19 +135,28 @@ def joint_fold_scores(
     -------
     ndarray of shape (n, K)
         One column per class.
+    str
+        How it ended: "converged", "max_time" (each fold has had its share) or "interrupted".
+    int
+        The number of folds whose samples have scores: all of them, unless it was interrupted.
     """
     scores = np.zeros((classes.shape[0], int(classes.max(initial=-1)) + 1))
     folds = int(fold_of.max(initial=-1)) + 1
+    status, clock = "converged", Control(max_time)
     for fold in range(folds):
         left_out = np.flatnonzero(fold_of == fold)
         if left_out.size == classes.shape[0]:
             continue
         # A sample whose price is 0 takes no part.
         solver = JointMachine(matrix, classes, np.where(fold_of == fold, 0.0, upper), tol=tol)
-        limit = None if max_time is None else max_time / folds
-        run(solver, Below(-1.0), max_iter=np.inf, max_time=limit)
+        limit = None if max_time is None else max(max_time - clock.seconds(), 0.0) / (folds - fold)
+        ended = run(solver, Below(-1.0), max_iter=np.inf, max_time=limit).status
         coef = solver.coef
         used = np.flatnonzero(coef.any(axis=0))
         if used.size:
             scores[left_out] = matrix.product(used, np.ascontiguousarray(coef[:, used].T), left_out)
-    return scores
+        if ended in CUT_SHORT:
+            status = ended
+        if ended == "interrupted":
+            return scores, status, fold + 1
+    return scores, status, folds

@@ -119,6 +119,8 @@ class Folds:
         self.matrix, self.fold_of, self.tol, self.nu = matrix, fold_of, tol, nu
         self.max_steps, self.max_time = max_steps, max_time
         self.folds = int(fold_of.max(initial=-1)) + 1
+        #: How the folds ended: "converged", or why they had to stop before.
+        self.status = "converged"
 
     def scores(self, problems: DualProblems, solutions: DualSolutions | Sequence[DualSolution]) -> Array:
         """Return the scores of all problems' variables by machines learnt without their fold."""
@@ -160,7 +162,7 @@ class Folds:
         every.start[:] = balanced(every, start, total)
         most = _MOST_STEPS if self.max_steps < 0 else self.max_steps
         solver = SmallProblems(self.matrix, every, tol=self.tol, max_steps=most)
-        run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time)
+        self.status = run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time).status
         solver.settle()
         found = solver.solutions
         machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt)
@@ -236,7 +238,7 @@ class Folds:
         empty = [replace(problem, start=np.zeros(problem.rows.size)) for problem in problems]
         solver = SequentialMinimal(self.matrix, empty, tol=self.tol, max_steps=self.max_steps)
         solver.solutions = [start for piece in pieces for start in piece.starts]
-        run(solver, Below(self.tol), max_iter=np.inf, max_time=self.max_time)
+        self.status = run(solver, Below(self.tol), max_iter=np.inf, max_time=self.max_time).status
         solutions = iter(solver.solutions)
         for piece in pieces:
             piece.machines = [machine(p, next(solutions), self.matrix) for p in piece.subproblems]

@@ -16,6 +16,7 @@ from separatrix.solvers.svm import SupportMachines
 #: Rows that are looked at to compare the features' scales, and ratios that are worth a word: of widths or of
 #: bounds, and of the distance from 0 to the width.
 _ROWS, _RATIO, _FAR = 4096, 1e3, 30
+_EXAMPLE = "for example with sklearn.preprocessing.StandardScaler"
 
 
 def certify(
@@ -135,7 +136,7 @@ def scale_advice(view: DataView) -> str:
     if widths.size == 0:
         return ""
     ratio, largest = float(widths.max() / widths.min()), float(widths.max())
-    standardise = "standardise them, for example with sklearn.preprocessing.StandardScaler"
+    standardise = f"standardise them, {_EXAMPLE}"
     if ratio >= _RATIO:
         return f"the features differ in scale by {ratio:.0e}: {standardise}"
     if largest >= _RATIO:
@@ -152,4 +153,9 @@ def bound_advice(machines: SupportMachines) -> str:
     width, bound = 0.5 * float(np.ptp(targets)), float(p.upper.max()) * machines.matrix.largest
     if not 0 < _RATIO * width <= bound < np.inf:
         return ""
-    return f"lower C, the larger the slower: C k(x, x) is {bound / width:.0e} times the targets"
+    ratio, largest = f"C k(x, x) is {bound / width:.0e} times the targets", float(machines.matrix.largest)
+    if largest >= _RATIO and machines.matrix.kernel.samples == "vectors":
+        # Wide features are to blame as much, above all in a polynomial.
+        remedy = f"standardise the features, {_EXAMPLE}, or lower C"
+        return f"{remedy}: k(x, x) is up to {largest:.0e}, and {ratio}"
+    return f"lower C, the larger the slower: {ratio}"
