@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -162,8 +163,11 @@ class DataView(ABC):
             Returns a total that is no longer needed, empty again: the first touch of fresh memory takes
             longer.
         """
-        spare: list[Total] = []
         parts = self.parts()
+        spare: list[Total] = []
+        ready: dict[int, Total] = {}  # totals by number; −1: the sum of those that were added
+        added: list[int] = []
+        lock = Lock()
         most = max(2, min(_GROUPS, _TOTAL_BYTES // max(1, size)))
         most -= most % 4 if most > 4 else 0  # shared out evenly by two threads, or four
         count = min(len(parts), most)
@@ -179,14 +183,25 @@ class DataView(ABC):
 
         if count <= 1:
             return group(0) if parts else start()
+
+        def task(number: int) -> None:
+            total = group(number)
+            with lock:  # who has the next total adds it, and those that have waited for it
+                ready[number] = total
+                while (following := len(added)) in ready:
+                    total = ready.pop(following)
+                    added.append(following)
+                    if following == 0:
+                        ready[-1] = total
+                        continue
+                    ready[-1] += total  # type: ignore[operator]
+                    spare.append(total)
+
         # The groups' own products use one thread each.
         with single_threaded(np.inf):
-            totals = in_threads(group, count)
-            result = next(totals)
-            for total in totals:
-                result += total  # type: ignore[operator]
-                spare.append(total)
-        return result
+            for _ in in_threads(task, count):
+                pass
+        return ready[-1]
 
     def map_sum(self, function: Callable[[slice, Any], Any], size: int = 0) -> Any:
         """Return the sum of ``function(rows, block)`` over all blocks, as :meth:`fold` adds it."""

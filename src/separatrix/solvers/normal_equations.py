@@ -50,7 +50,7 @@ from separatrix.solvers.glance import glance
 from separatrix.solvers.grid import Grid, grid_of
 from separatrix.solvers.null_space import scatter_factor
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, Singular, column_scale
-from separatrix.solvers.regression import Judged, Regression, judge
+from separatrix.solvers.regression import PIECE_BYTES, Judged, Regression, judge, row_pieces
 from separatrix.solvers.scatter import statistics
 
 #: Reciprocal condition (of the squared problem) from which refinement surely converges.
@@ -103,7 +103,8 @@ class _Cholesky:
             return
         M *= self.scale
         M *= self.scale[:, None]
-        norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
+        pieces = row_pieces(M, PIECE_BYTES)
+        norm = max((float(np.abs(M[rows]).sum(axis=1).max()) for rows in pieces), default=0.0)
         # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
         with one_thread_for(M.shape[0]):
             self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)

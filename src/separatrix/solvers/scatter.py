@@ -21,7 +21,7 @@ from separatrix.data.products import Precision
 from separatrix.data.view import Array, padding
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers.moments import class_moments
-from separatrix.solvers.regression import Regression
+from separatrix.solvers.regression import PIECE_BYTES, Regression, row_pieces
 
 #: Mean of a feature, in units of its spread, from which the samples are shifted before a product.
 _LARGE = 8.0
@@ -88,7 +88,8 @@ def statistics(
             S += p.total * (np.outer(origin, moved) + np.outer(moved, origin))
         return weight, means + origin, np.zeros(d), S
     centre = weight @ means / p.total
-    S -= p.total * np.outer(centre, centre)
+    for rows in row_pieces(S, PIECE_BYTES):
+        S[rows] -= p.total * np.outer(centre[rows], centre)
     return weight, means - centre, origin + centre, S
 
 
