@@ -62,22 +62,13 @@ def glance(view: DataView, classes: Array, n_classes: int, weights: Array | None
     total = weight.sum()
     if not np.all(diagonal > _LOST * total):
         return Glance(0.0, np.inf, weight, means)
-    condition, _ = condition_of(R)
+    inverse = 1.0 / np.sqrt(diagonal)
+    R *= inverse
+    R *= inverse[:, None]
+    norm = float(np.abs(R).sum(axis=0).max())
+    with one_thread_for(d):
+        factor, failed = lapack.dpotrf(R.T, lower=1, overwrite_a=1, clean=0)
+        condition = 0.0 if failed else float(lapack.dpocon(factor, norm, uplo="L")[0])
     share = np.sqrt(min(d / m, 0.5))
     condition = min(condition * ((1.0 + share) / (1.0 - share)) ** 2, 1.0)
-    spread = np.sqrt(diagonal / total)
-    return Glance(condition, float(np.abs(means / spread).max()), weight, means)
-
-
-def condition_of(scatter: Array) -> tuple[float, float]:
-    """Return reciprocal condition and norm of the correlations of a scatter matrix, which is overwritten.
-
-    Their product is about the least eigenvalue.
-    """
-    inverse = 1.0 / np.sqrt(scatter.diagonal())
-    scatter *= inverse
-    scatter *= inverse[:, None]
-    norm = float(np.abs(scatter).sum(axis=0).max(initial=0.0))
-    with one_thread_for(scatter.shape[0]):
-        factor, failed = lapack.dpotrf(scatter.T, lower=1, overwrite_a=1, clean=0)
-        return (0.0 if failed else float(lapack.dpocon(factor, norm, uplo="L")[0])), norm
+    return Glance(condition, float(np.abs(means * inverse).max() * np.sqrt(total)), weight, means)

@@ -32,7 +32,8 @@ from separatrix.data.memory import ChosenRows
 from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
-from separatrix.solvers.glance import condition_of, glance
+from separatrix.solvers.covariance import least_correlation
+from separatrix.solvers.glance import glance
 from separatrix.solvers.grid import grid_of
 
 #: Most bytes of the scatter matrices; beyond, a model needs another covariance.
@@ -300,13 +301,8 @@ def _of_whole_numbers(
         moments = _about(view, classes, n_classes, None, rounded, "whole", grid.steps)
     except NotFiniteError:
         return None
-    if grid.blur:
-        # What rounding of the samples does to directions in which they vary little.
-        varies = moments.scatter.diagonal() > 0
-        scatter = moments.scatter.copy() if varies.all() else moments.scatter[np.ix_(varies, varies)]
-        if np.prod(condition_of(scatter)) < _CLEAR:
-            return None
-    return moments
+    # (What rounding of the samples does to directions in which they vary little.)
+    return moments if not grid.blur or least_correlation(moments.scatter) >= _CLEAR else None
 
 
 def _near_means(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Array | None:

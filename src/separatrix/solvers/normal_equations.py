@@ -239,7 +239,8 @@ class Primal(_Direct):
             np.einsum("ii->i", M)[:] += alpha
             factor = _Cholesky(M, self.constant if alpha == 0 else None, well)
             if not factor.sound or (coarse and factor.least < _WELL_COARSE):
-                return exact and not p.alpha.any() and self._without_null_space(scatter, R, length)
+                told = precision in ("double", "whole") and not p.alpha.any()
+                return told and self._without_null_space(scatter, R, length, accurate=not blur)
             self._cholesky[float(alpha)] = factor
         condition = min(factor.condition for factor in self._cholesky.values())
         least = min(factor.least for factor in self._cholesky.values())
@@ -259,7 +260,7 @@ class Primal(_Direct):
         n, d = self.problem.view.shape
         self._sums = (scatter, R) if accurate and not self.shift and n * d > _FEW else None
 
-    def _without_null_space(self, scatter: Array, R: Array, length: Array) -> bool:
+    def _without_null_space(self, scatter: Array, R: Array, length: Array, *, accurate: bool) -> bool:
         """Solve for the shortest weights; return whether the rank is beyond doubt."""
         options: dict[str, Any] = {"shift": self.shift, "well": _WELL, "tolerance": self._rounding(length)}
         found = scatter_factor(self.problem, scatter, self.scale, self.constant, self.mean, **options)
@@ -268,7 +269,8 @@ class Primal(_Direct):
         sigma, V = found
         self.own, self.rank, self._cholesky = f"{self.own} on {len(sigma)} dimensions", len(sigma), {}
         self._factors = {0.0: Singular(sigma, V, self.scale)}
-        self._begin(scatter, R, accurate=bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2)))
+        easy = bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2))
+        self._begin(scatter, R, accurate=accurate and easy)
         return True
 
     def _judge(self, *, single: bool = False) -> Judged:
