@@ -46,7 +46,7 @@ CALLS = {
     "column_sums": ((X, ones(N), ones(2, D)), {0}),
     "gram_csr": ((*CSR, ones(N), ones(D, D)), set()),
     "add_gram_rows": ((*CSR, *CSR, 0, ones(N, N)), {7}),
-    "add_products": ((X, 0, None, CLASSES, ones(N), ones(2, D), ones(2, D), ones(D, D)), {0}),
+    "add_products": ((X, 0, None, CLASSES, ones(N), ones(2, D), ones(2, D), ones(D, D), 1.0), {0}),
     "mirror": ((ones(D, D),), set()),
     "respond": (
         (ones(N), ones(N), 1.0, np.ones(N, dtype=np.int8), None, ones(N), ones(N), 1.0, 0.0, True, ones(N),

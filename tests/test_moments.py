@@ -11,6 +11,7 @@ from scipy import sparse
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView, DenseView, view_of
+from separatrix.solvers import grid
 from separatrix.solvers import moments as module
 from separatrix.solvers.glance import glance
 from separatrix.solvers.moments import KINDS, Moments, class_moments
@@ -248,7 +249,7 @@ def test_a_glance_tells_condition_and_mean():
 @pytest.mark.parametrize("spoilt", [None, "a fraction", "a large number"])
 def test_whole_numbers(dtype, spoilt, monkeypatch):
     """Counts, a rare one and a constant among them, are exact; so are sums with an odd value, by doubles."""
-    monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr(grid, "_LARGE", 0)
     random = np.random.default_rng(5)
     X = random.poisson(random.gamma(1.0, 30.0, 70), size=(900, 70)).astype(dtype)
     X[:, 3], X[:, 4] = 7.0, 0.0
@@ -269,3 +270,28 @@ def test_whole_numbers(dtype, spoilt, monkeypatch):
     if _hot.instruction_set() in ("baseline", "v3", "v4"):  # elsewhere doubles take all
         whole = module._of_whole_numbers(view_of(X), y.astype(np.int32), 4, None)
         assert (whole is None) == bool(spoilt)
+
+
+@pytest.mark.parametrize("dependent", ["", "exactly", "nearly"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_grey_values_from_0_to_1(dtype, dependent, monkeypatch):
+    """Multiples of 1/255 are exact but for rounding of the samples, which nearly dependent ones bring out."""
+    monkeypatch.setattr(grid, "_LARGE", 0)
+    random = np.random.default_rng(5)
+    number = np.minimum(random.poisson(random.gamma(1.0, 30.0, 70), size=(900, 70)), 255)
+    number[:, 3] = 7
+    if dependent == "exactly":
+        number[:, 1] = number[:, 2]
+    elif dependent:
+        number[:, 5] = number[:, 1] + (np.arange(900) == 5)
+    X, y = (number / 255).astype(dtype), random.integers(0, 4, 900)
+    found = class_moments(view_of(X), y, 4)
+    rows = [X[y == k].astype(np.longdouble) for k in range(4)]
+    scatter = sum((part - part.mean(axis=0)).T @ (part - part.mean(axis=0)) for part in rows).astype(float)
+    length = np.sqrt(np.square(X.astype(float)).sum(axis=0))
+    rounding = 2e-7 if dtype == np.float32 and dependent != "nearly" else 1e-13
+    assert_allclose(found.mean, [part.mean(axis=0).astype(float) for part in rows], rtol=rounding)
+    assert np.abs((found.scatter - scatter) / np.outer(length, length)).max() < rounding
+    if _hot.instruction_set() in ("baseline", "v3", "v4"):
+        whole = module._of_whole_numbers(view_of(X), y.astype(np.int32), 4, None)
+        assert (whole is None) == (dependent == "nearly" and dtype == np.float32)

@@ -182,6 +182,36 @@ def test_what_is_no_whole_number_is_seen(instruction_set, dtype, bad):
     assert_array_equal(gram[np.ix_(rest, rest)], Z[:, rest].T @ Z[:, rest])
 
 
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("steps", [4, 100, 255])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_multiples_of_a_fraction_stand_for_their_whole_numbers(instruction_set, dtype, steps, layout):
+    random = np.random.default_rng(steps)
+    n, d = 470, 43
+    X = random.integers(-255, 256, size=(n, d))
+    X[:, 5] = 0
+    classes, near = random.integers(0, 3, n), random.integers(-200, 200, size=(3, d))
+    number = (X + near[classes]).astype(dtype)
+    how = dict(classes=classes, origin=near.astype(float), precision="whole", steps=steps)
+    for values in (number / dtype(steps), number * dtype(1 / steps)):  # rounded once, or twice
+        gram, sums = np.zeros((d, d)), np.zeros((3, d))
+        add_products(laid_out(values, layout), gram, sums, **how)
+        assert_array_equal(symmetric(gram), X.T @ X)
+        assert_array_equal(sums, [X[classes == k].sum(axis=0) for k in range(3)])
+
+
+@pytest.mark.parametrize("bad", [1e-9, 0.501, 3.0 + 1e-4, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [2, 9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_no_multiple_is_seen(instruction_set, dtype, at, bad):
+    X = np.random.default_rng(0).integers(0, 9, size=(300, 11)).astype(dtype) / dtype(255)
+    X[250, at] = bad
+    gram = np.zeros((11, 11))
+    add_products(X, gram, precision="whole", steps=255)
+    assert np.isnan(symmetric(gram)[at, at])
+    assert np.isfinite(np.delete(np.delete(gram, at, axis=0), at, axis=1)).all()
+
+
 def test_swapped_bytes_and_shares_of_items():
     X = np.arange(12.0).reshape(4, 3)
     records = np.zeros(4, dtype=[("a", np.int8), ("x", np.float64, (3,))])

@@ -195,3 +195,26 @@ def test_classes_that_need_many_iterations_share_directions(weighted):
         assert_allclose(model.coef_, W, atol=1e-6 * np.abs(W).max())
         assert_allclose(model.intercept_, b, atol=1e-5)
     assert 16 < lengths[16] < 0.7 * lengths[10**9]
+
+
+@pytest.mark.parametrize("most", [4.0, 1e9])
+def test_a_few_columns_foretell_too_many_iterations(most, monkeypatch):
+    X, _ = counts(150)
+    y = np.arange(150) % 20  # columns 0 … 15 and 16 … 19
+    W, b, objective = exact(X, 2.0 * np.eye(20)[y] - 1, 1.0)
+    monkeypatch.setattr(least_squares, "choose_route", lambda problem: "cg, or dual")
+    monkeypatch.setattr(least_squares, "_closed_form", lambda problem: ("dual", most))
+    widths, curve = [], conjugate_gradient.ConjugateGradient._curve
+
+    def spy(self, group, alpha, dtype):
+        widths.append(group.P.shape[1])
+        return curve(self, group, alpha, dtype)
+
+    monkeypatch.setattr(conjugate_gradient.ConjugateGradient, "_curve", spy)
+    model = RidgeClassifier(alpha=1.0, tol=1e-7).fit(X, y)
+    assert (set(widths) == {4}) == (most == 4.0)
+    assert ("conjugate" in model.certificate_.message) == (most != 4.0)
+    assert model.certificate_.status == "converged"
+    assert_allclose(model.certificate_.primal, objective, rtol=1e-9)
+    assert_allclose(model.coef_, W, atol=1e-6 * np.abs(W).max())
+    assert_allclose(model.intercept_, b, atol=1e-5)

@@ -203,6 +203,7 @@ def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any
 # With z = x − origin: adds Σ s z zᵀ to gram, on and above the diagonal, and Σ s z of each class to sums. The
 # rows are those of order; origin is one row or one for each class; products in double (0) or float (1), or of
 # values rounded to 16 bits (2), or of whole numbers (3; NaN if some are not, or too large): Precision.
+# Unless steps is 1, rows are multiples of 1/steps and stand for their whole numbers, NaN where they are none.
 def add_products(
     X: NDArray[Any],
     precision: int,
@@ -212,6 +213,7 @@ def add_products(
     origin: NDArray[Any] | None,
     sums: NDArray[Any] | None,
     gram: NDArray[Any] | None,
+    steps: float,
 ) -> None: ...
 # Copies what is above the diagonal below it.
 def mirror(gram: NDArray[Any]) -> None: ...

@@ -16,7 +16,7 @@ void bind_rows(nb::module_& m) {
            const std::optional<Array<const std::int64_t>>& order,
            const std::optional<Array<const std::int32_t>>& classes,
            const std::optional<Array<const double>>& weights, const std::optional<Array<const double>>& origin,
-           const std::optional<Array<double>>& sums, const std::optional<Array<double>>& gram) {
+           const std::optional<Array<double>>& sums, const std::optional<Array<double>>& gram, double steps) {
             const auto d = static_cast<std::int64_t>(X.shape(1));
             expect_room(classes, X.shape(0), "classes: one for every row is needed");
             expect_room(weights, X.shape(0), "weights: one for every row is needed");
@@ -36,6 +36,7 @@ void bind_rows(nb::module_& m) {
                 .origin_stride = origin && origin->ndim() == 2 ? d : 0,
                 .sums = pointer(sums),
                 .gram = pointer(gram),
+                .steps = steps,
             };
             const GramSet& set = SEPARATRIX_CHOSEN(grams);
             const GramKernels<Data>* kernels;
@@ -45,7 +46,7 @@ void bind_rows(nb::module_& m) {
             kernels->of[precision % PRECISIONS](rows);
         },
         "X"_a, "precision"_a, "order"_a.none(), "classes"_a.none(), "weights"_a.none(), "origin"_a.none(),
-        "sums"_a.none(), "gram"_a.none());
+        "sums"_a.none(), "gram"_a.none(), "steps"_a);
 }
 
 }  // namespace

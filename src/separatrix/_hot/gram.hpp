@@ -53,6 +53,15 @@ inline void add_to(double* to, typename Register<T>::Values values) {
     }
 }
 
+// Multiples of 1/steps as whole numbers; NaN where rounding does not explain what is left.
+template <class T, class Values>
+inline Values whole_steps(Values x, T steps) {
+    constexpr T EPSILON = sizeof(T) == sizeof(float) ? T(0x1p-23) : T(0x1p-52), SHIFT = ExpConstants<T>::SHIFT;
+    const Values scaled = x * steps, number = (scaled + SHIFT) - SHIFT, left = scaled - number;
+    const Values most = (number < 0 ? -number : number) * EPSILON;
+    return (left < 0 ? -left : left) <= most ? number : Values{} + T(__builtin_nan(""));
+}
+
 // gram[b …][a …] += Σ_i b_i a_iᵀ for PANELS panels from a on and SPREAD columns from b on. On its own: among
 // other code the sums would not find registers enough.
 template <class T, int PANELS>
@@ -144,6 +153,7 @@ class Pack {
     template <bool SUMS, bool WEIGHTED>
     void fill(std::int64_t first, std::int64_t rows) {
         const std::int64_t d = of_.d, whole = d / R::COUNT * R::COUNT;
+        const T steps = static_cast<T>(of_.steps);
         for (std::int64_t i = 0; i < rows; ++i) {
             const std::int64_t row = row_of(first + i), c = of_.classes ? of_.classes[row] : 0;
             const Data* x = of_.X + row * of_.row_stride;
@@ -154,6 +164,7 @@ class Pack {
             std::int64_t j = 0;
             for (; j < whole; j += R::COUNT, to += step_) {
                 auto z = in_place_ ? load_as<T>(x + j) : R::load(to);
+                if (steps != 1) z = whole_steps(z, steps);
                 if (o) z -= load_as<T>(o + j);
                 if constexpr (WEIGHTED) z *= root;
                 R::store(to, z);
@@ -161,6 +172,7 @@ class Pack {
             }
             for (int l = 0; l < d - whole; ++l) {
                 T z = in_place_ ? static_cast<T>(x[whole + l]) : to[l];
+                if (steps != 1) z = whole_steps(z, steps);
                 if (o) z -= static_cast<T>(o[whole + l]);
                 if constexpr (WEIGHTED) z *= root;
                 to[l] = z;

@@ -18,6 +18,7 @@ struct GramRows {
     std::int64_t origin_stride;    // 0: one origin for all classes
     double* sums;                  // (classes, d), added to, or null
     double* gram;                  // (d, d), added to on and above the diagonal, or null
+    double steps;                  // unless 1, rows are multiples of 1/steps, and stand for their whole numbers
 };
 
 // How products are made: in double or float, of values rounded to 16 bits, of whole numbers.

@@ -29,6 +29,7 @@ def add_products(
     origin: Array | None = None,
     order: Array | None = None,
     precision: Precision = "double",
+    steps: int = 1,
 ) -> None:
     r"""Add ``Σ s_i z_i z_iᵀ`` and, class by class, ``Σ s_i z_i`` to what is there, with ``z = x − origin``.
 
@@ -57,6 +58,10 @@ def add_products(
         each feature of a few hundred rows is rounded by at most 1.4e-4 of its length. "whole": exact and as
         fast for ``z`` that are whole numbers below 2¹⁵, without weights; where one is not whole, sums of its
         feature may be NaN.
+    steps : int
+        Unless 1, rows are multiples of ``1/steps`` but for rounding, and stand for their whole numbers
+        ``steps x``: ``origin`` and all sums are in these units. Where a value is no such multiple, sums of
+        its feature are NaN.
 
     Examples
     --------
@@ -78,6 +83,7 @@ def add_products(
         None if origin is None else np.ascontiguousarray(origin, dtype=np.float64),
         sums,
         gram,
+        float(steps),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +27,8 @@ Total = TypeVar("Total")
 BLOCK_BYTES = 4 << 20
 #: Most groups of blocks that are summed side by side, and most bytes of all their totals.
 _GROUPS, _TOTAL_BYTES = 16, 64 << 20
+#: Rows of a triangle that are added at a time.
+_SIDE = 64
 #: Rows from which adding their products to a matrix costs little beside them, and most bytes of such blocks.
 _PRODUCT_ROWS, _PRODUCT_BYTES = 928, 32 << 20
 #: Multiply-adds up to which blocks and threads cost more than they gain; the same for sparse rows.
@@ -68,16 +71,28 @@ def by_feature(view: DataView, coef: Array, dtype: Any = np.float64) -> Array:
 
 
 class _Sums:
-    """Sums of weighted products and of rows by class."""
+    """Sums of weighted products, on and above the diagonal, and of rows by class."""
 
     def __init__(self, d: int, n_classes: int) -> None:
         self.product = np.zeros((d, d))
         self.by_class = np.zeros((n_classes, d))
 
     def __iadd__(self, other: _Sums) -> _Sums:
-        self.product += other.product
+        for part in self._parts():
+            self.product[part] += other.product[part]
         self.by_class += other.by_class
         return self
+
+    def cleared(self) -> _Sums:
+        """Return the same sums, empty again."""
+        for part in self._parts():
+            self.product[part] = 0.0
+        self.by_class[:] = 0.0
+        return self
+
+    def _parts(self) -> list[tuple[slice, slice]]:
+        """Return what to look at of the products: whole rows would read twice as much."""
+        return [(slice(k, k + _SIDE), slice(k, None)) for k in range(0, self.product.shape[0], _SIDE)]
 
 
 class DataView(ABC):
@@ -124,7 +139,11 @@ class DataView(ABC):
             yield rows, self.read(rows)
 
     def fold(
-        self, start: Callable[[], Total], add: Callable[[Total, slice, Any], Total], size: int = 0
+        self,
+        start: Callable[[], Total],
+        add: Callable[[Total, slice, Any], Total],
+        size: int = 0,
+        clear: Callable[[Total], Total] | None = None,
     ) -> Total:
         """Return all blocks' contributions to a sum, taken up by several threads.
 
@@ -140,27 +159,49 @@ class DataView(ABC):
             Returns the total with a block added; may change it in place.
         size : int
             Bytes of a total: large totals are kept few.
+        clear : callable or None
+            Returns a total that is no longer needed, empty again: the first touch of fresh memory takes
+            longer.
         """
         parts = self.parts()
+        spare: list[Total] = []
+        ready: dict[int, Total] = {}  # totals by number; −1: the sum of those that were added
+        added: list[int] = []
+        lock = Lock()
         most = max(2, min(_GROUPS, _TOTAL_BYTES // max(1, size)))
         most -= most % 4 if most > 4 else 0  # shared out evenly by two threads, or four
         count = min(len(parts), most)
 
         def group(number: int) -> Total:
-            total = start()
+            try:
+                total = clear(spare.pop()) if clear else start()
+            except IndexError:  # none is there yet, or another thread was quicker
+                total = start()
             for rows in parts[number * len(parts) // count : (number + 1) * len(parts) // count]:
                 total = add(total, rows, self.read(rows))
             return total
 
         if count <= 1:
             return group(0) if parts else start()
+
+        def task(number: int) -> None:
+            total = group(number)
+            with lock:  # who has the next total adds it, and those that have waited for it
+                ready[number] = total
+                while (following := len(added)) in ready:
+                    total = ready.pop(following)
+                    added.append(following)
+                    if following == 0:
+                        ready[-1] = total
+                        continue
+                    ready[-1] += total  # type: ignore[operator]
+                    spare.append(total)
+
         # The groups' own products use one thread each.
         with single_threaded(np.inf):
-            totals = in_threads(group, count)
-            result = next(totals)
-            for total in totals:
-                result += total  # type: ignore[operator]
-        return result
+            for _ in in_threads(task, count):
+                pass
+        return ready[-1]
 
     def map_sum(self, function: Callable[[slice, Any], Any], size: int = 0) -> Any:
         """Return the sum of ``function(rows, block)`` over all blocks, as :meth:`fold` adds it."""
@@ -289,6 +330,7 @@ class DataView(ABC):
         origin: Array | None = None,
         *,
         precision: Precision = "double",
+        steps: int = 1,
     ) -> tuple[Array, Array]:
         """Return ``Σ s_i z_i z_iᵀ`` and, for each class, ``Σ s_i z_i`` of dense rows, ``z = x − origin``.
 
@@ -300,7 +342,7 @@ class DataView(ABC):
             Number of each row's class, below ``n_classes``.
         n_classes : int
             Number of classes.
-        weights, origin, precision
+        weights, origin, precision, steps
             As in :func:`separatrix.data.products.add_products`.
         """
         d, largest = self.shape[1], np.finfo(self.dtype).max
@@ -314,12 +356,13 @@ class DataView(ABC):
                 weights=None if weights is None else weights[rows],
                 origin=origin,
                 precision=precision,
+                steps=steps,
             )
             if not np.all(total.product.diagonal() <= largest):
                 raise NotFiniteError
             return total
 
-        sums = self.for_products().fold(lambda: _Sums(d, n_classes), add, 8 * d * d)
+        sums = self.for_products().fold(lambda: _Sums(d, n_classes), add, 8 * d * d, _Sums.cleared)
         return symmetric(sums.product), sums.by_class
 
     def for_products(self) -> DataView:

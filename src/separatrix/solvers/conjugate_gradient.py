@@ -88,15 +88,22 @@ class ConjugateGradient(LeastSquaresSolver):
         parts = [slice(k, k + SPARSE_COLUMNS) for k in range(0, p.columns, SPARSE_COLUMNS)]
         # (Of few features, each column has soon seen all: a new beginning would not pay.)
         share = p.view.sparse and d > _HARD**2 and penalised.all() and bool(np.all(p.alpha == p.alpha[0]))
+
+        def begin(part: slice) -> Directions:
+            return Directions(judged.gradient[:, part].copy(), partial(np.multiply, inverse[:, part]))
+
+        probe = begin(parts[-1])
+        if self.otherwise is not None and len(parts) > 1 and self._seems_long(probe, parts[-1], control):
+            yield from self._hand_over(self.otherwise(p), control)
+            return
         while True:
-            groups: list[Directions | JointDirections] = [
-                Directions(judged.gradient[:, part].copy(), partial(np.multiply, inverse[:, part]))
-                for part in parts
-            ]
+            groups: list[Directions | JointDirections] = [begin(part) for part in parts[:-1]]
+            groups.append(probe if last == np.inf else begin(parts[-1]))
             base = self.W
             floor = _REACH[dtype]
-            measure = np.array([self._measure(judged.gradient[:, part], part) for part in parts])
-            enough = np.maximum(self.tol, floor * measure)
+            whole = [self._measure(judged.gradient[:, part], part) for part in parts]
+            enough = np.maximum(self.tol, floor * np.array(whole))
+            measure = np.array([self._measure(g.R, part) for g, part in zip(groups, parts, strict=True)])
             while True:
                 for k, (group, part) in enumerate(zip(groups, parts, strict=True)):
                     if measure[k] > enough[k]:
@@ -159,6 +166,17 @@ class ConjugateGradient(LeastSquaresSolver):
         if p.fit_intercept:
             self.mean = sums / p.total
         return np.asarray(np.maximum(squares - p.total * np.square(self.mean), _LOST * squares))
+
+    def _seems_long(self, group: Directions, part: slice, control: Control) -> bool:
+        """Return whether the first iterations of a few columns already foretell too many."""
+        measures = [self._measure(group.R, part)]
+        while len(measures) < _HARD and measures[-1] > self.tol and not control.expired():
+            group.advance(self._curve(group, self.problem.alpha[part], np.dtype(np.float64)))
+            group.turn()
+            measures.append(self._measure(group.R, part))
+            if measures[-1] > self.tol and self._too_long(measures):
+                return True
+        return False
 
     def _too_long(self, measures: list[float]) -> bool:
         """Return whether all iterations, as far as the later half of them tells, are more than ``most``."""

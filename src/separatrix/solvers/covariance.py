@@ -19,6 +19,8 @@ from separatrix.data.threads import one_thread_for, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
 
 EPS = float(np.finfo(np.float64).eps)
+#: Share of a feature's variance, less what others explain, that is nothing but rounding.
+_NONE = 1e-10
 #: Features below which a spectrum is found in one thread.
 _FEW = 256
 
@@ -152,6 +154,23 @@ def _correlation_spectrum(R: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(L.T @ L)
     positive = values > 0
     return values[positive], L @ (vectors[:, positive] / np.sqrt(values[positive]))
+
+
+def least_correlation(scatter: Array) -> float:
+    """Return about the least eigenvalue of the correlations, or a bound below it, that is not 0.
+
+    Features in the order of pivots are independent up to the rank; by interlacing their least eigenvalue is
+    no larger than that of all features.
+    """
+    varies = scatter.diagonal() > 0
+    R = scatter[np.ix_(varies, varies)]
+    std = np.sqrt(R.diagonal())
+    R /= std
+    R /= std[:, None]
+    with one_thread_for(R.shape[0]):
+        lower, _, rank, _ = linalg.lapack.dpstrf(R.T, lower=1, tol=_NONE, overwrite_a=1)
+        # (With a norm of 1 it is 1/‖R⁻¹‖₁.)
+        return float(linalg.lapack.dpocon(lower[:rank, :rank], 1.0, uplo="L")[0]) if rank else 1.0
 
 
 def shrunk(cov: Array, amount: float) -> Array:

@@ -32,7 +32,9 @@ from separatrix.data.memory import ChosenRows
 from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import BLOCK_BYTES, Array, DataView
+from separatrix.solvers.covariance import least_correlation
 from separatrix.solvers.glance import glance
+from separatrix.solvers.grid import grid_of
 
 #: Most bytes of the scatter matrices; beyond, a model needs another covariance.
 LARGEST_SCATTER = 1 << 30
@@ -40,8 +42,8 @@ LARGEST_SCATTER = 1 << 30
 _PIECE_BYTES = 32 << 20
 #: Fewest features, and rows for each, whose products may be summed in single precision.
 _MANY, _ROWS = 64, 40
-#: Values of whole numbers from which their products matter, and rows that tell whether they are such.
-_LARGE, _SEEN = 1 << 20, 64
+#: Least eigenvalue of correlations, about, that rounding of float32 samples leaves with six digits.
+_CLEAR = 1e-3
 #: Reciprocal condition of correlations that single precision does not harm, and largest mean of a feature in
 #: units of its spread.
 _WELL, _FAR = 1e-2, 100.0
@@ -256,17 +258,26 @@ def class_moments(
 
 
 def _about(
-    view: DataView, classes: Array, n_classes: int, weights: Array | None, near: Array, precision: Precision
+    view: DataView,
+    classes: Array,
+    n_classes: int,
+    weights: Array | None,
+    near: Array,
+    precision: Precision,
+    steps: int = 1,
 ) -> Moments:
     """Return the moments of rows whose products are summed about means that are nearly right."""
     weight = np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
-    scatter, sums = view.class_products(classes, n_classes, weights, near, precision=precision)
+    how: dict[str, Any] = {"precision": precision, "steps": steps}
+    scatter, sums = view.class_products(classes, n_classes, weights, near, **how)
     present = weight[:, None] > 0
     moved = np.divide(sums, weight[:, None], out=np.zeros_like(sums), where=present)
     spread = np.sqrt(weight)[:, None] * moved
     with one_thread_for(scatter.shape[0]):
         scatter -= spread.T @ spread
-    return Moments(weight, np.where(present, near + moved, 0.0), scatter, np.zeros_like(sums))
+    if steps != 1:
+        scatter /= steps**2
+    return Moments(weight, np.where(present, (near + moved) / steps, 0.0), scatter, np.zeros_like(sums))
 
 
 def _in_memory(view: DataView) -> bool:
@@ -276,22 +287,22 @@ def _in_memory(view: DataView) -> bool:
 def _of_whole_numbers(
     view: DataView, classes: Array, n_classes: int, weights: Array | None
 ) -> Moments | None:
-    """Return the moments of rows of whole numbers that differ little; None of others."""
-    n, d = view.shape
-    if weights is not None or not _in_memory(view) or d < _MANY or n * d < _LARGE:
+    """Return the moments of rows of whole numbers of some fraction that differ little; None of others."""
+    grid = grid_of(view, weights)
+    if grid is None:
         return None
-    seen = np.arange(_SEEN) * n // _SEEN
-    few, of = view.take(seen), classes[seen]
-    if not np.all(np.rint(few) == few):
-        return None
+    of = classes[grid.seen]
     near = view.take(_first_of(classes, n_classes, None)).astype(np.float64)
     for k in np.unique(of):
-        near[k] = np.rint(few[of == k].mean(axis=0, dtype=np.float64))
+        near[k] = grid.rows[of == k].mean(axis=0, dtype=np.float64)
+    near = np.rint(grid.steps * near)
     try:
         rounded = near.astype(view.dtype).astype(np.float64)  # as the rows are from which it is subtracted
-        return _about(view, classes, n_classes, None, rounded, "whole")
+        moments = _about(view, classes, n_classes, None, rounded, "whole", grid.steps)
     except NotFiniteError:
         return None
+    # (What rounding of the samples does to directions in which they vary little.)
+    return moments if not grid.blur or least_correlation(moments.scatter) >= _CLEAR else None
 
 
 def _near_means(view: DataView, classes: Array, n_classes: int, weights: Array | None) -> Array | None:

@@ -22,6 +22,13 @@ digits (:func:`separatrix.data.products.add_products`, coarse): each correction 
 digits more. The matrix that is so factorised differs from the true one by a share ``ρ`` in any direction,
 and the gap that it tells by a factor of at most ``1/(1 − ρ)``. Where corrections shrink too slowly, the
 products are made again in double precision.
+
+Whole numbers of some fraction (:mod:`separatrix.solvers.grid`) have exact products of the same speed, which
+need no correction. Where samples ``X`` are such numbers ``Y`` but for rounding, ``|X − Y| ≤ ε |X|``, the gap
+that the sums of ``Y`` tell is widened by what that can do at most: with the diagonal ``D²`` of
+``M = S + α I``, the least eigenvalue ``λ`` of ``D⁻¹ M D⁻¹`` and residuals ``e_c``,
+
+    √gap ≤ √gap_Y + ‖ κ ‖e_c‖ + 3 η_c ‖_c,    κ² = ε²/λ Σ_j ‖x_j‖²/D_j²,    η_c = ε Σ_j ‖x_j‖ |w_jc|
 """
 
 from __future__ import annotations
@@ -35,14 +42,15 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from separatrix import _hot
-from separatrix.data.products import Precision
+from separatrix.data.products import NotFiniteError, Precision
 from separatrix.data.threads import one_thread_for
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.glance import glance
+from separatrix.solvers.grid import Grid, grid_of
 from separatrix.solvers.null_space import scatter_factor
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal, Singular, column_scale
-from separatrix.solvers.regression import Judged, Regression, judge
+from separatrix.solvers.regression import PIECE_BYTES, Judged, Regression, judge, row_pieces
 from separatrix.solvers.scatter import statistics
 
 #: Reciprocal condition (of the squared problem) from which refinement surely converges.
@@ -51,6 +59,8 @@ _WELL = 1e-11
 _WELL_SINGLE = 1e-4
 #: The same from which a solution of double-precision sums needs no correction.
 _EASY = 1e-6
+#: Least eigenvalue, about, of a matrix with a unit diagonal from which rounding of samples leaves six digits.
+_CLEAR = 1e-3
 #: Entries of a small matrix.
 _FEW = 1 << 18
 #: Least eigenvalue, about, of a matrix with a unit diagonal and four digits (ρ is then 0.3 at most), and the
@@ -93,7 +103,8 @@ class _Cholesky:
             return
         M *= self.scale
         M *= self.scale[:, None]
-        norm = float(np.abs(M).sum(axis=0).max(initial=0.0))
+        pieces = row_pieces(M, PIECE_BYTES)
+        norm = max((float(np.abs(M[rows]).sum(axis=1).max()) for rows in pieces), default=0.0)
         # The transposed view of a symmetric C array is Fortran-ordered: LAPACK works in place.
         with one_thread_for(M.shape[0]):
             self.factor, info = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=0)
@@ -178,6 +189,8 @@ class Primal(_Direct):
     own = "the normal equations"
     own_route = "primal"
     notices = True
+    #: Where sums of whole numbers judge samples that differ from them: ``ε ‖x_j‖`` by feature, and ``κ``.
+    _blur: tuple[Array, float] | None = None
 
     def _start(self) -> bool:
         # With fewer digits the sums are quicker; residuals in double precision make up for it. They need
@@ -186,6 +199,9 @@ class Primal(_Direct):
         n, d = p.view.shape
         enough = (_MANY_COARSE + _MORE_COARSE * p.columns) * (1 if p.view.dtype == np.float32 else 2)
         coarse = d >= enough and n * d >= _LARGE and not p.view.sparse
+        grid = grid_of(p.view, p.weights) if self.hasty else None
+        if grid is not None and self._exactly(grid):
+            return True
         if coarse and self.hasty:
             return self._attempt("coarse") or self._attempt()
         single = d >= _MANY + _MORE * p.columns and p.view.dtype == np.float32 and not p.view.sparse
@@ -193,10 +209,19 @@ class Primal(_Direct):
             single = glance(p.view, np.zeros(n, dtype=np.int8), 1, p.weights).condition >= _WELL_SINGLE
         return (single and self._attempt("single")) or self._attempt()
 
-    def _attempt(self, precision: Precision = "double") -> bool:
+    def _exactly(self, grid: Grid) -> bool:
+        """Try exact products of whole numbers; return whether their factors can be trusted."""
+        try:
+            return self._attempt("whole", grid)
+        except NotFiniteError:  # a value is no such number, or not finite: the next sums will tell
+            return False
+
+    def _attempt(self, precision: Precision = "double", grid: Grid | None = None) -> bool:
         """Sum, factorise and solve; return whether the factors can be trusted."""
         p = self.problem
-        weight, means, self.mean, scatter = statistics(p, precision)
+        weight, means, self.mean, scatter = statistics(p, precision, 1 if grid is None else grid.steps)
+        blur = 0.0 if grid is None else grid.blur
+        exact = precision in ("double", "whole") and not blur
         coarse, well = precision == "coarse", _WELL_SINGLE if precision == "single" else _WELL
         variance = np.einsum("ii->i", scatter).copy()
         if coarse and np.any((variance <= 0) & means.any(axis=0)):  # too small for single precision
@@ -214,12 +239,18 @@ class Primal(_Direct):
             np.einsum("ii->i", M)[:] += alpha
             factor = _Cholesky(M, self.constant if alpha == 0 else None, well)
             if not factor.sound or (coarse and factor.least < _WELL_COARSE):
-                exact = precision == "double" and not p.alpha.any()
-                return exact and self._without_null_space(scatter, R, length)
+                told = precision in ("double", "whole") and not p.alpha.any()
+                return told and self._without_null_space(scatter, R, length, accurate=not blur)
             self._cholesky[float(alpha)] = factor
         condition = min(factor.condition for factor in self._cholesky.values())
+        least = min(factor.least for factor in self._cholesky.values())
         self.coarse = coarse
-        self._begin(scatter, R, accurate=precision == "double" and condition >= _EASY)
+        clear = condition >= _EASY and (exact or (precision == "whole" and least >= _CLEAR))
+        self._begin(scatter, R, accurate=clear)
+        self._blur = None
+        if blur and self._sums is not None:
+            lengths = np.where(self.constant, 0.0, blur * np.hypot(self.scale, length))
+            self._blur = lengths, float(np.linalg.norm(lengths / self.scale)) / np.sqrt(least)
         return True
 
     def _begin(self, scatter: Array, R: Array, *, accurate: bool) -> None:
@@ -229,7 +260,7 @@ class Primal(_Direct):
         n, d = self.problem.view.shape
         self._sums = (scatter, R) if accurate and not self.shift and n * d > _FEW else None
 
-    def _without_null_space(self, scatter: Array, R: Array, length: Array) -> bool:
+    def _without_null_space(self, scatter: Array, R: Array, length: Array, *, accurate: bool) -> bool:
         """Solve for the shortest weights; return whether the rank is beyond doubt."""
         options: dict[str, Any] = {"shift": self.shift, "well": _WELL, "tolerance": self._rounding(length)}
         found = scatter_factor(self.problem, scatter, self.scale, self.constant, self.mean, **options)
@@ -238,7 +269,8 @@ class Primal(_Direct):
         sigma, V = found
         self.own, self.rank, self._cholesky = f"{self.own} on {len(sigma)} dimensions", len(sigma), {}
         self._factors = {0.0: Singular(sigma, V, self.scale)}
-        self._begin(scatter, R, accurate=bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2)))
+        easy = bool(np.all(sigma[:1] ** 2 >= _EASY * sigma[-1:] ** 2))
+        self._begin(scatter, R, accurate=accurate and easy)
         return True
 
     def _judge(self, *, single: bool = False) -> Judged:
@@ -253,6 +285,23 @@ class Primal(_Direct):
         slack = np.zeros(p.columns) + offset
         self.judged = Judged(np.maximum(loss, 0.0), rest - p.alpha * self.W, slack, None)
         return self.judged
+
+    def _correct(self, *, single: bool = False) -> tuple[Array, float]:
+        """Return the correction and the gap that it closes, widened by what the samples' rounding can do."""
+        delta, gap = super()._correct(single=single)
+        if self._blur is not None and self.judged is not None:
+            (lengths, kappa), residuals = self._blur, np.sqrt(self.judged.loss)
+            gap = (np.sqrt(gap) + np.linalg.norm(kappa * residuals + 3.0 * lengths @ np.abs(self.W))) ** 2
+        return delta, float(gap)
+
+    def _violation(self, judged: Judged) -> float:
+        violation = super()._violation(judged)
+        if self._blur is None:
+            return violation
+        # |Eᵀe − AᵀE w| of each feature and column
+        lengths, own = self._blur[0][:, None], self.scale[:, None]
+        beyond = lengths * np.sqrt(judged.loss) + own * (lengths[:, 0] @ np.abs(self.W))
+        return violation + float(beyond.max(initial=0.0))
 
     def _solve(self, R: Array) -> Array:
         if not self._cholesky:

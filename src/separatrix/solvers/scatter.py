@@ -5,8 +5,8 @@ r"""Class means and total scatter of the samples, as quick as matrix products go
 Least squares corrects its solution with residuals of the data, so the sums may lose a few digits:
 samples are shifted by one approximate mean only where their means are large, ``S`` is one symmetric
 product over all classes, and float32 data may be multiplied in float32 (in stretches of a few
-hundred rows, which are added in double precision), or any dense data with four digits. Sparse data
-are multiplied as they are.
+hundred rows, which are added in double precision), or any dense data with four digits. Whole numbers of
+some fraction have exact products. Sparse data are multiplied as they are.
 Where sparse data have means that dwarf their spread, :mod:`separatrix.solvers.moments` does it.
 """
 
@@ -21,7 +21,7 @@ from separatrix.data.products import Precision
 from separatrix.data.view import Array, padding
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers.moments import class_moments
-from separatrix.solvers.regression import Regression
+from separatrix.solvers.regression import PIECE_BYTES, Regression, row_pieces
 
 #: Mean of a feature, in units of its spread, from which the samples are shifted before a product.
 _LARGE = 8.0
@@ -41,7 +41,7 @@ def _shift(problem: Regression) -> Array | None:
 
 
 def statistics(
-    problem: Regression, precision: Precision = "double"
+    problem: Regression, precision: Precision = "double", steps: int = 1
 ) -> tuple[Array, Array, Array, Array]:
     """Return class weights, class means less the total mean, the total mean, and the scatter.
 
@@ -53,8 +53,10 @@ def statistics(
     ----------
     problem : Regression
         Samples, classes and weights.
-    precision : {"double", "single", "coarse"}
+    precision : {"double", "single", "coarse", "whole"}
         How products of dense samples are made (:func:`separatrix.data.products.add_products`).
+    steps : int
+        Where they are "whole": multiples of ``1/steps``.
     """
     p = problem
     n, d = p.view.shape
@@ -69,9 +71,15 @@ def statistics(
     rounded = np.float64 if precision == "double" else np.float32 if precision == "single" else p.view.dtype
     origin = np.zeros(d) if shift is None else shift.astype(rounded)
     origin = origin.astype(np.float64, copy=False)
+    if precision == "whole":
+        origin = np.rint(steps * origin)
 
     far = None if shift is None else origin
-    S, sums = p.view.class_products(classes, K, p.weights, far, precision=precision)
+    S, sums = p.view.class_products(classes, K, p.weights, far, precision=precision, steps=steps)
+    if steps != 1:
+        S /= steps**2
+        sums /= steps
+        origin /= steps
     means = np.divide(sums, weight[:, None], out=np.zeros((K, d)), where=weight[:, None] > 0)
     if not p.fit_intercept:
         if shift is not None:
@@ -80,7 +88,8 @@ def statistics(
             S += p.total * (np.outer(origin, moved) + np.outer(moved, origin))
         return weight, means + origin, np.zeros(d), S
     centre = weight @ means / p.total
-    S -= p.total * np.outer(centre, centre)
+    for rows in row_pieces(S, PIECE_BYTES):
+        S[rows] -= p.total * np.outer(centre[rows], centre)
     return weight, means - centre, origin + centre, S
 
 
