@@ -67,6 +67,7 @@ test: lint types  ## lint, types and all tests
 .PHONY: lint
 lint: $(venv)/.test  ## ruff and the import contracts
 	$(python) -m ruff check .
+	$(python) -m ruff format --check --quiet .
 	$(venv)/bin/lint-imports --no-logo
 
 .PHONY: types

@@ -105,9 +105,7 @@ LOOPS: dict[str, Callable[[], Loop]] = {
     "sweep softmax float32": partial(_fit, _single, "LogisticRegression"),
     "softmax dual": partial(_fit, partial(_text, 5), "LogisticRegression"),
     "coordinate sparse": partial(_fit, _words, "LogisticRegression", l1_ratio=1.0, C=2.0),
-    "coordinate dense": partial(
-        _fit, _two, "LogisticRegression", l1_ratio=1.0, C=0.1, solver="working-set"
-    ),
+    "coordinate dense": partial(_fit, _two, "LogisticRegression", l1_ratio=1.0, C=0.1, solver="working-set"),
     "box dual": partial(_fit, _short, "LinearSVC"),
     "box dual hinge": partial(_fit, _short, "LinearSVC", loss="hinge"),
     "hinge dense": partial(_fit, partial(_dense, 2, rows=400), "LinearSVC", loss="hinge"),

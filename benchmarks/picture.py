@@ -122,18 +122,28 @@ def draw_growth(path: Path, points: list[Row]) -> bool:
                     ours = curve["side"] == "separatrix"
                     exponent = curve["exponent" if what == "seconds" else "memory_exponent"]
                     told.append("–" if exponent is None else f"{exponent:.2f}")
-                    pairs = [(size, value) for size, value in zip(curve["sizes"], curve[what], strict=True)
-                             if value]
-                    ax.plot(*zip(*pairs, strict=True) if pairs else ((), ()), "o-" if ours else "s--",
-                            color=_COLOURS[not ours], markersize=3, linewidth=1.0, label=curve["side"])
+                    pairs = [
+                        (size, value)
+                        for size, value in zip(curve["sizes"], curve[what], strict=True)
+                        if value
+                    ]
+                    ax.plot(
+                        *zip(*pairs, strict=True) if pairs else ((), ()),
+                        "o-" if ours else "s--",
+                        color=_COLOURS[not ours],
+                        markersize=3,
+                        linewidth=1.0,
+                        label=curve["side"],
+                    )
                     ax.set_xscale("log")
                     ax.set_xticks(curve["sizes"], [f"{size:,}" for size in curve["sizes"]])
             ax.set_yscale("log")
             ax.minorticks_off()
             ax.tick_params(labelsize=6)
             ax.set_title(f"{model}\n{what} against {axis}: {' / '.join(told)}", fontsize=7)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False,
-                  fontsize=8)
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False, fontsize=8
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return True

@@ -77,8 +77,12 @@ def _svmlight(case: str, rows: int, repeats: int) -> list[Row]:
         if difference.nnz and difference.max() > 1e-12:
             raise ValueError("the two readers differ")
         return _against(
-            case, path, repeats, lambda: sx.read(path),
-            "scikit-learn load_svmlight_file", lambda: load_svmlight_file(str(path)),
+            case,
+            path,
+            repeats,
+            lambda: sx.read(path),
+            "scikit-learn load_svmlight_file",
+            lambda: load_svmlight_file(str(path)),
         )
 
 
@@ -116,8 +120,12 @@ def _csv(case: str, rows: int, repeats: int) -> list[Row]:
         if not np.array_equal(sx.read(path, "kind").X, peer(path)[0]):
             raise ValueError("the two readers differ")
         return _against(
-            case, path, repeats, lambda: sx.read(path, "kind"),
-            "pyarrow read_csv and column_stack", lambda: peer(path),
+            case,
+            path,
+            repeats,
+            lambda: sx.read(path, "kind"),
+            "pyarrow read_csv and column_stack",
+            lambda: peer(path),
         )
 
 
@@ -153,8 +161,12 @@ def _texts(case: str, rows: int, different: tuple[int, ...], repeats: int) -> li
         ):
             raise ValueError("the two readers differ")
         return _against(
-            case, path, repeats, lambda: sx.read(path, "kind"),
-            "pyarrow read_csv", lambda: arrow.read_csv(path),
+            case,
+            path,
+            repeats,
+            lambda: sx.read(path, "kind"),
+            "pyarrow read_csv",
+            lambda: arrow.read_csv(path),
         )
 
 

@@ -50,8 +50,9 @@ def measure(case: str, alphabet: str, kernel: str, count: int, repeats: int) -> 
     from separatrix.kernels import _strings
 
     name, _, settings = kernel.removesuffix(")").partition("(")
-    made: Any = getattr(kernels, name)(*(float(word) if "." in word else int(word)
-                                         for word in settings.split(", ") if word))
+    made: Any = getattr(kernels, name)(
+        *(float(word) if "." in word else int(word) for word in settings.split(", ") if word)
+    )
     samples = texts(count, _ALPHABETS[alphabet])
     wall, cores = [], []
     for _ in range(repeats):

@@ -46,6 +46,7 @@ class Target:
     libraries: tuple[str, ...] = ()
 
 
+# fmt: off
 TARGETS = (
     Target("perceptron-pass", "a pass at least 5 times as fast as scikit-learn's Perceptron",
            "perceptron", "ratio", 5.0, (*_TALL, *_TEXT, *_EVEN)),
@@ -147,3 +148,4 @@ TARGETS = (
     Target("compare", "compare on a file of 10,000 rows takes well under a minute (45 seconds)",
            "reading", "seconds", 45.0, ("compare on a CSV of 10,000 × 20",)),
 )
+# fmt: on

@@ -19,7 +19,8 @@ def test_counts_of_the_core_are_read_from_the_dumps(tmp_path):
     (tmp_path / "0.1").write_text(
         "desc: Trigger: Client Request: two words\n"
         "ob=(1) /x/_hot.so\nfl=(1) a.cpp\nfn=(1) loop\n0 100\ncob=(2) /x/libpython.so\ncfn=(2) p\n"
-        "calls=1 0\n0 999\n0 20\nob=(2)\nfn=(2)\n0 5000\nob=(1)\nfn=(3) tail\n0 3\ntotals: 6122\n")
+        "calls=1 0\n0 999\n0 20\nob=(2)\nfn=(2)\n0 5000\nob=(1)\nfn=(3) tail\n0 3\ntotals: 6122\n"
+    )
     (tmp_path / "0").write_text("desc: Trigger: Program termination\ntotals: 9\n")
     assert floor.read_dumps(tmp_path) == {"two words": 123}
 

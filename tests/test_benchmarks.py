@@ -186,17 +186,20 @@ def test_a_stopped_peer_is_judged_by_the_iterations_that_its_time_allows(workers
     assert "its objective: after " in entry.notes[0]
 
 
-@pytest.mark.parametrize(("ours", "peer", "stopped", "reason"), [
-    ((1.0, 10.0), (2.0, 10.0), False, None),
-    ((1.0, 10.01), (2.0, 10.0), False, "not comparable: objective higher by 1.0e-03"),
-    ((1.0, 9.0), (2.0, 10.0), False, None),
-    ((1.0, math.nan), (2.0, 10.0), False, "not comparable: objective higher by nan"),
-    ((1.0, None), (2.0, 10.0), False, "not comparable: objective unknown"),
-    ((1.0, 10.0), (None, None, 5.0), True, None),
-    ((1.0, 10.0), (None, 10.5, 5.0), True, None),
-    ((1.0, 10.0), (None, 9.9, 5.0), True, "not comparable: objective higher by 1.0e-02"),
-    ((None, None, 5.0), (2.0, 10.0), False, "> 5.0 s"),
-])
+@pytest.mark.parametrize(
+    ("ours", "peer", "stopped", "reason"),
+    [
+        ((1.0, 10.0), (2.0, 10.0), False, None),
+        ((1.0, 10.01), (2.0, 10.0), False, "not comparable: objective higher by 1.0e-03"),
+        ((1.0, 9.0), (2.0, 10.0), False, None),
+        ((1.0, math.nan), (2.0, 10.0), False, "not comparable: objective higher by nan"),
+        ((1.0, None), (2.0, 10.0), False, "not comparable: objective unknown"),
+        ((1.0, 10.0), (None, None, 5.0), True, None),
+        ((1.0, 10.0), (None, 10.5, 5.0), True, None),
+        ((1.0, 10.0), (None, 9.9, 5.0), True, "not comparable: objective higher by 1.0e-02"),
+        ((None, None, 5.0), (2.0, 10.0), False, "> 5.0 s"),
+    ],
+)
 def test_a_row_counts_only_at_an_equal_objective(ours, peer, stopped, reason):
     case = contest.Case("c", TINY, {}, {}, (), check="objective")
     data = {"shape": (60, 3), "classes": 2, "about": ""}
@@ -212,14 +215,17 @@ def test_predictions_of_a_peer_whose_fit_never_ended_are_not_compared():
     assert (row["stopped"], row["reason"]) == (False, "not comparable: the peer's fit did not end")
 
 
-@pytest.mark.parametrize(("theirs", "ours", "bound", "expected"), [
-    ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 2.5, "met"),
-    ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 3.0, "too close to call"),
-    ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 4.0, "not met"),
-    ([1.0, 3.1, 9.0], [1.0, 1.0, 1.0], 4.0, "too close to call"),
-    ([3.3], [1.0], 3.0, "too close to call"),
-    ([3.5], [1.0], 3.0, "met"),
-])
+@pytest.mark.parametrize(
+    ("theirs", "ours", "bound", "expected"),
+    [
+        ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 2.5, "met"),
+        ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 3.0, "too close to call"),
+        ([3.0, 3.1, 3.2], [1.0, 1.0, 1.0], 4.0, "not met"),
+        ([1.0, 3.1, 9.0], [1.0, 1.0, 1.0], 4.0, "too close to call"),
+        ([3.3], [1.0], 3.0, "too close to call"),
+        ([3.5], [1.0], 3.0, "met"),
+    ],
+)
 def test_a_verdict_needs_distance_from_its_target(theirs, ours, bound, expected):
     found = verdict.ratio_of(theirs, ours)
     assert verdict.at_least(found, bound) == expected
@@ -261,14 +267,25 @@ def test_every_target_is_listed_and_the_unmet_come_first():
     assert {each["verdict"] for each in judged} == {"not measured"}
     assert {each["target"] for each in judged} == {target.key for target in targets.TARGETS}
     assert len(judge.grouped(judged)) == len(targets.TARGETS)
-    svm = [_row("letter", 9.0), _row("letter", 2.0, "intelex"), _row("satimage", 8.0), _row("usps", 8.0),
-           _row("a9a 15,000", 3.0), _row("cod_rna 20,000", 4.0, reason="not comparable: higher"),
-           _row("covtype 20,000", 2.0, stopped=True)]
+    svm = [
+        _row("letter", 9.0),
+        _row("letter", 2.0, "intelex"),
+        _row("satimage", 8.0),
+        _row("usps", 8.0),
+        _row("a9a 15,000", 3.0),
+        _row("cod_rna 20,000", 4.0, reason="not comparable: higher"),
+        _row("covtype 20,000", 2.0, stopped=True),
+    ]
     found = {each["case"]: each for each in judge.judge({"svm": svm}) if each["target"] == "svm-each"}
     assert {case: each["verdict"] for case, each in found.items()} == {
-        "letter": "not met", "satimage": "met", "usps": "met", "a9a 15,000": "too close to call",
-        "cod_rna 20,000": "not comparable", "covtype 20,000": "too close to call",
-        "fashion_mnist 10,000": "not measured"}
+        "letter": "not met",
+        "satimage": "met",
+        "usps": "met",
+        "a9a 15,000": "too close to call",
+        "cod_rna 20,000": "not comparable",
+        "covtype 20,000": "too close to call",
+        "fashion_mnist 10,000": "not measured",
+    }
     assert found["letter"]["peer"] == "intelex"
     assert found["letter"]["why"]
     order = [each["verdict"] for each in judge.judge({"svm": svm})]
@@ -282,12 +299,22 @@ def test_every_target_is_listed_and_the_unmet_come_first():
 
 def test_bytes_seconds_and_shares_are_judged():
     case = "1,000,000 × 100 float32: RidgeClassifier"
-    found = judge.judge({
-        "memory": [{"case": case, "call": "memory", "growth": 3e8, "input": 4e8, "peer": None}],
-        "startup": [_row("separatrix --help", 1 / 3, None)],
-        "reading": [rows.timed("compare on a CSV of 10,000 × 20", "process", "compare", [20.0])],
-        "strings": [rows.timed("125 texts of 1,000 characters, DNA: Subsequence(5, 0.5)", "Gram matrix", "s",
-                               [1.0], rate=2e9)]})
+    found = judge.judge(
+        {
+            "memory": [{"case": case, "call": "memory", "growth": 3e8, "input": 4e8, "peer": None}],
+            "startup": [_row("separatrix --help", 1 / 3, None)],
+            "reading": [rows.timed("compare on a CSV of 10,000 × 20", "process", "compare", [20.0])],
+            "strings": [
+                rows.timed(
+                    "125 texts of 1,000 characters, DNA: Subsequence(5, 0.5)",
+                    "Gram matrix",
+                    "s",
+                    [1.0],
+                    rate=2e9,
+                )
+            ],
+        }
+    )
     by = {(each["target"], each["case"]): (each["verdict"], each["found"]) for each in found}
     assert by["memory-closed", case] == ("not met", "300 MB")
     assert by["help", "separatrix --help"][0] == "met"
@@ -308,7 +335,9 @@ def test_results_survive_a_stop_and_merge(tmp_path, monkeypatch, ridge_row):
     later.add("tiny", [ridge_row | {"seconds": 7.0}], 1.0)
     found = results.load([tmp_path])
     assert {row["case"]: (row["tier"], row["seconds"] == 7.0) for row in found["families"]["closed"]} == {
-        "tiny": ("medium", True), "other": ("small", False)}
+        "tiny": ("medium", True),
+        "other": ("small", False),
+    }
     assert found["machine"]["date"] == "2026-02-01"
     assert found["revisions"] == ["r1", "r2"]
     assert not list(tmp_path.glob("*.part"))
@@ -357,9 +386,20 @@ def test_the_page_is_made_from_the_results(tmp_path, ridge_row):
     kept = results.Kept(tmp_path / "results", "medium", "svm", machine)
     lost = ridge_row | _row("letter", 1.2) | {"notes": ["auto_x"]}
     kept.add("letter", [lost], 1.0)
-    points = [{"case": "SVC", "call": "growth", "group": "few", "rows": n, "features": d, "side": side,
-               "seconds": n * d / 1e6, "megabytes": 1.0 * n}
-              for side in ("separatrix", "scikit-learn") for n, d in ((100, 10), (200, 10), (100, 20))]
+    points = [
+        {
+            "case": "SVC",
+            "call": "growth",
+            "group": "few",
+            "rows": n,
+            "features": d,
+            "side": side,
+            "seconds": n * d / 1e6,
+            "megabytes": 1.0 * n,
+        }
+        for side in ("separatrix", "scikit-learn")
+        for n, d in ((100, 10), (200, 10), (100, 20))
+    ]
     results.Kept(tmp_path / "results", "medium", "growth", machine).add("few", points, 1.0)
     assert page.main(["--results", str(tmp_path / "results"), "--docs", str(tmp_path)]) == 0
     text = (tmp_path / "benchmarks.md").read_text()
@@ -398,8 +438,10 @@ def test_the_readme_has_the_spread_of_each_task(tmp_path):
 
 def test_the_command_line_says_what_is_wrong(capsys, tmp_path):
     assert run.arguments_of(["closed", "--tier", "medium"]).tier == "medium"
-    for words, message in ((["nonesuch"], "no family is called nonesuch"),
-                           (["--data", str(tmp_path / "no")], "there is no folder")):
+    for words, message in (
+        (["nonesuch"], "no family is called nonesuch"),
+        (["--data", str(tmp_path / "no")], "there is no folder"),
+    ):
         with pytest.raises(SystemExit):
             run.arguments_of(words)
         assert message in capsys.readouterr().err
@@ -439,12 +481,17 @@ def test_points_are_measured_and_become_curves(workers):
     measured = growth._points(group, 300, 3, dataclasses.replace(TIERS["small"], budget=60.0), workers)
     assert [point["side"] for point in measured] == ["separatrix", "scikit-learn"]
     assert all(point["seconds"] > 0 for point in measured)
-    points = [point | {"rows": n, "features": d, "seconds": n**2 * d, "megabytes": 1.0}
-              for n, d in group.sizes() for point in measured]
+    points = [
+        point | {"rows": n, "features": d, "seconds": n**2 * d, "megabytes": 1.0}
+        for n, d in group.sizes()
+        for point in measured
+    ]
     found = growth.curves(points)
     assert {(curve["axis"], curve["side"], tuple(curve["sizes"])) for curve in found} == {
-        (axis, side, sizes) for side in ("separatrix", "scikit-learn")
-        for axis, sizes in (("rows", (300, 600)), ("features", (2, 3)))}
+        (axis, side, sizes)
+        for side in ("separatrix", "scikit-learn")
+        for axis, sizes in (("rows", (300, 600)), ("features", (2, 3)))
+    }
     assert {(curve["axis"], round(curve["exponent"], 9)) for curve in found} == {("rows", 2), ("features", 1)}
     assert report.growth_table(points).row_count == 4
 

@@ -59,8 +59,12 @@ def by_programme(gram, y, cost):
         rows.append(np.concatenate([w.ravel(), xi]))
         bounds.append(0.0 if k == y[i] else -1.0)
     P = np.diag(np.repeat([1.0, 0.0], [K * r, n]))
-    z = quadratic_programme(P, np.repeat([0.0, 1.0], [K * r, n]) * np.append(np.zeros(K * r), cost),
-                            np.array(rows), np.array(bounds))
+    z = quadratic_programme(
+        P,
+        np.repeat([0.0, 1.0], [K * r, n]) * np.append(np.zeros(K * r), cost),
+        np.array(rows),
+        np.array(bounds),
+    )
     return 0.5 * z @ P @ z + cost @ z[K * r :]
 
 

@@ -33,9 +33,7 @@ def solver(X, y, C=1.0, tol=1e-9, *, weights=None, fit_intercept=True, start=Non
     )
     P, d = problem.columns, X.shape[1]
     coef, intercept = (np.zeros((P, d)), np.zeros(P)) if start is None else start
-    return SoftmaxDual(
-        problem, C=C, coef=coef, intercept=intercept, tol=tol, seed=seed, threads=threads
-    )
+    return SoftmaxDual(problem, C=C, coef=coef, intercept=intercept, tol=tol, seed=seed, threads=threads)
 
 
 def fit(X, y, C=1.0, tol=1e-9, max_iter=5000, **options):
@@ -63,7 +61,14 @@ def blobs(n, d, classes, seed=0, spread=1.0):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     ("n", "d", "classes", "C"),
-    [(60, 5, 3, 1.0), (40, 90, 4, 1.0), (50, 4, 2, 1.0), (30, 60, 2, 10.0), (70, 3, 9, 0.1), (45, 6, 3, 90.)],
+    [
+        (60, 5, 3, 1.0),
+        (40, 90, 4, 1.0),
+        (50, 4, 2, 1.0),
+        (30, 60, 2, 10.0),
+        (70, 3, 9, 0.1),
+        (45, 6, 3, 90.0),
+    ],
 )
 def test_objective_is_that_of_scikit_learn(n, d, classes, C, fit_intercept):
     X, y = blobs(n, d, classes)
@@ -125,9 +130,7 @@ def test_integers_are_read_block_by_block():
     random = np.random.default_rng(3)
     X = random.integers(0, 4, size=(50, 8))
     y = np.arange(50) % 3
-    np.testing.assert_allclose(
-        fit(X, y).coef, fit(X.astype(float), y).coef, atol=1e-4
-    )
+    np.testing.assert_allclose(fit(X, y).coef, fit(X.astype(float), y).coef, atol=1e-4)
 
 
 @settings(max_examples=15)
@@ -187,9 +190,7 @@ def test_scaled_features(classes, size):
     result = fit(X * size, y, C / size**2 if size > 1 else C, tol=1e-7)
     peer = fit(X, y, C if size > 1 else C * size**2, tol=1e-7)
     # f depends on (size·w) only, and C/size² keeps the balance.
-    np.testing.assert_allclose(
-        result.certificate.primal * size**2, peer.certificate.primal, rtol=1e-6
-    )
+    np.testing.assert_allclose(result.certificate.primal * size**2, peer.certificate.primal, rtol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -274,9 +274,7 @@ def test_a_misspelt_name_is_suggested():
 
 
 WEIGHTED = [
-    name
-    for name in sx.__all__
-    if "class_weight" in getattr(getattr(sx, name), "_parameter_constraints", ())
+    name for name in sx.__all__ if "class_weight" in getattr(getattr(sx, name), "_parameter_constraints", ())
 ]
 
 

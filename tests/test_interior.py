@@ -118,9 +118,7 @@ def test_it_leads_where_steps_of_pairs_lead(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_large_problems_of_low_rank_are_solved_at_once(
-    kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_problems_of_low_rank_are_solved_at_once(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy(9600, 3)
     weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     model = SVC(kernel=kernel, degree=2, C=1.0, tol=1e-5)

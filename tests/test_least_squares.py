@@ -48,8 +48,6 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-
-
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("shape", [(90, 6), (20, 40)])
 @pytest.mark.parametrize("alpha", [0.0, 0.5])

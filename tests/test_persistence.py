@@ -237,15 +237,18 @@ def test_every_family_comes_back_to_the_last_bit(build, n_classes, path):
         np.testing.assert_array_equal(again.separation_.coef, model.separation_.coef)
 
 
-@pytest.mark.parametrize("build", [
-    lambda: sx.KNeighborsClassifier(3),
-    lambda: sx.KNeighborsRegressor(3, weights="distance"),
-    lambda: sx.LinearSVR(),
-    lambda: sx.NuSVR(),
-    lambda: sx.OneClassSVM(nu=0.2),
-    lambda: sx.SGDRegressor(),
-    lambda: sx.SVR(epsilon=0.2),
-])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: sx.KNeighborsClassifier(3),
+        lambda: sx.KNeighborsRegressor(3, weights="distance"),
+        lambda: sx.LinearSVR(),
+        lambda: sx.NuSVR(),
+        lambda: sx.OneClassSVM(nu=0.2),
+        lambda: sx.SGDRegressor(),
+        lambda: sx.SVR(epsilon=0.2),
+    ],
+)
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_has_no_classes_comes_back_too(build, as_sparse, path):

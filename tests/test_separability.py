@@ -191,8 +191,12 @@ def test_linear_kernel_through_blocks_agrees_with_explicit_vectors():
         widths.append(search.nearest.upper)
         assert search.nearest.first.sum() == pytest.approx(1.0)
     assert widths[0] == pytest.approx(widths[1], rel=1e-8)
-    warm = NearestPoints(LinearRows(view_of(X)), first, second,
-                         start=np.concatenate([search.nearest.first, search.nearest.second]))
+    warm = NearestPoints(
+        LinearRows(view_of(X)),
+        first,
+        second,
+        start=np.concatenate([search.nearest.first, search.nearest.second]),
+    )
     assert run(warm, Below(1e-9), max_iter=100).iterations == 1
     with pytest.raises(ValueError, match="one sample at least"):
         NearestPoints(matrix, first, second[:0])
@@ -207,8 +211,9 @@ def test_shortest_vector_of_a_polytope(seed, m, d, groups):
     V = random.integers(-4, 5, size=(m * groups, d)).astype(float)
     group = np.repeat(np.arange(groups), m)
     E = np.eye(groups)[group]
-    a = quadratic_programme(V @ V.T + 1e-11 * np.eye(len(V)), np.zeros(len(V)), A=E.T, b=np.ones(groups),
-                 lb=np.zeros(len(V)))
+    a = quadratic_programme(
+        V @ V.T + 1e-11 * np.eye(len(V)), np.zeros(len(V)), A=E.T, b=np.ones(groups), lb=np.zeros(len(V))
+    )
     assume(a is not None)  # the oracle gives up now and then
     best = np.linalg.norm(a @ V)
     for atoms in (Vectors(V), Products(V @ V.T)):

@@ -1,6 +1,5 @@
 """Linear separation met by iterative fits: a watch ends those that have no maximum, and no others."""
 
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -184,8 +183,14 @@ def test_a_quasi_newton_fit_is_stopped_too(case, name):
             raise FoundError
 
     with pytest.raises(FoundError):
-        minimize(objective, np.zeros(K * 4), jac=True, method="L-BFGS-B", callback=callback,
-                 options=dict(ftol=0, gtol=1e-12, maxiter=100))
+        minimize(
+            objective,
+            np.zeros(K * 4),
+            jac=True,
+            method="L-BFGS-B",
+            callback=callback,
+            options=dict(ftol=0, gtol=1e-12, maxiter=100),
+        )
     assert watch.iteration <= 40
 
 

@@ -96,9 +96,7 @@ def test_every_step_is_that_of_the_slow_loop(name, rate, penalty):
     numbers = (Y == 1).astype(np.int32)
     weights = np.linspace(0.5, 2.0, 150)
     for container, average in itertools.product((np.asarray, sparse.csr_array), (0, 1, 100)):
-        problem = Problem(
-            view_of(container(A)), numbers, codes, loss=loss, penalty=strength, weights=weights
-        )
+        problem = Problem(view_of(container(A)), numbers, codes, loss=loss, penalty=strength, weights=weights)
         solver = SgdSolver(
             problem, np.zeros((1, 4)), np.zeros(1), rule=rule, shuffle=False, average_from=average
         )
@@ -265,9 +263,7 @@ def test_bound_holds_for_any_weights_and_closes_at_the_minimum(loss, penalty, fi
         )
 
         def primal(W, problem=problem):
-            return _duality.measure(
-                problem, W[None, :4], W[4:] * problem.fit_intercept, bound=False
-            ).primal
+            return _duality.measure(problem, W[None, :4], W[4:] * problem.fit_intercept, bound=False).primal
 
         found = minimize(primal, np.zeros(5), method="BFGS", options={"maxiter": 40})
         rng = np.random.default_rng(1)

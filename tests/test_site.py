@@ -83,8 +83,10 @@ def test_the_site(root, site):
 
     # Links and pictures lead to files that are there; what is left out of the site is no target.
     for page in site.rglob("*.html"):
-        for link in re.findall(r'<(?:a|img|link|script)\b[^>]*? (?:src|href)="([^"#?:]+)[^":]*"',
-                               page.read_text(encoding="utf-8")):
+        for link in re.findall(
+            r'<(?:a|img|link|script)\b[^>]*? (?:src|href)="([^"#?:]+)[^":]*"',
+            page.read_text(encoding="utf-8"),
+        ):
             if page.name != "404.html":
                 assert (page.parent / html.unescape(link)).exists(), (page.name, link)
 

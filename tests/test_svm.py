@@ -172,9 +172,7 @@ def test_a_certificate_can_be_recomputed():
     K = RBF(0.4)(X)
     primal = 0.5 * c @ K @ c + 3.0 * np.maximum(0, 1 - y * (K @ c + model.intercept_)).sum()
     dual = np.abs(c).sum() - 0.5 * c @ K @ c
-    assert_allclose(
-        [primal, dual], [model.certificate_.primal, model.certificate_.dual], rtol=1e-9
-    )
+    assert_allclose([primal, dual], [model.certificate_.primal, model.certificate_.dual], rtol=1e-9)
     assert abs(c.sum()) < 1e-9
     assert np.all(np.abs(c) <= 3.0)
     assert "within" in model.certificate_.message

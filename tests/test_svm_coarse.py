@@ -54,8 +54,10 @@ def machine(K, d, seed, kind, per_class=30, scale=5.0):
 def classes(sums, X, intercept):
     """Return who wins all pairs in double precision, −1 for nobody, and by how much the closest is won."""
     K = sums.coef.shape[1] + 1
-    values = np.exp(-sums.kernel.gamma * np.square(
-        X.astype(np.float64)[:, None] - sums.support.astype(np.float64)[None]).sum(axis=2))
+    values = np.exp(
+        -sums.kernel.gamma
+        * np.square(X.astype(np.float64)[:, None] - sums.support.astype(np.float64)[None]).sum(axis=2)
+    )
     if K == 2:
         score = values @ sums.coef[:, 0] + intercept[0]
         return (score > 0).astype(int), np.abs(score)

@@ -53,8 +53,11 @@ def test_sums_of_groups_equal_the_definition(kernel, columns):
         sums = SupportSums(kernel, z, coef, sizes)
         for x in (X, np.asfortranarray(X), X[:, ::-1].copy()[:, ::-1], sparse.csr_array(X)):
             assert_allclose(sums(x), expected, atol=1e-12 * size)
-        assert_allclose(sums(X.astype(np.float32)), naive(kernel, support, coef, sizes, X.astype(np.float32)),
-                        atol=1e-12 * size)
+        assert_allclose(
+            sums(X.astype(np.float32)),
+            naive(kernel, support, coef, sizes, X.astype(np.float32)),
+            atol=1e-12 * size,
+        )
     single = SupportSums(kernel, support.astype(np.float32), coef, sizes)
     if not isinstance(kernel, Laplacian):
         assert_allclose(single(X.astype(np.float32), "float32"), expected, atol=1e-5 * size)

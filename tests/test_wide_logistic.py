@@ -89,9 +89,7 @@ def test_max_iter_is_obeyed() -> None:
 
 
 @settings(deadline=None, max_examples=25)
-@given(
-    n=st.integers(1, 12), extra=st.integers(0, 30), rank=st.integers(1, 12), seed=st.integers(0, 2**16)
-)
+@given(n=st.integers(1, 12), extra=st.integers(0, 30), rank=st.integers(1, 12), seed=st.integers(0, 2**16))
 @example(n=2, extra=24, rank=2, seed=28377)
 def test_coordinates_keep_inner_products_and_weights(n: int, extra: int, rank: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -117,8 +117,14 @@ def side_by_side(models, X, y, **settings):
         wrong = int(np.sum(model.predict(X) != y))
         ax.set_title(f"{title}\n{wrong} wrong" if wrong else f"{title}\nnone wrong", fontsize="medium")
         ax.set_ylabel(ax.get_ylabel() if ax is panels[0] else "")
-    figure.legend(handles=list(legend.values()), labels=list(legend), loc="outside lower center",
-                  ncols=len(legend), frameon=False, fontsize="small")
+    figure.legend(
+        handles=list(legend.values()),
+        labels=list(legend),
+        loc="outside lower center",
+        ncols=len(legend),
+        frameon=False,
+        fontsize="small",
+    )
     return panels[0]
 
 
@@ -156,9 +162,13 @@ def sgd_steps():
         f = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
         return np.logaddexp(0.0, -f).mean() + 0.5 * alpha * float(np.sum(model.coef_**2))
 
-    rules = {"optimal": {}, "optimal, averaged": {"average": True}, "pegasos": {"learning_rate": "pegasos"},
-             "constant, 0.01": {"learning_rate": "constant", "eta0": 0.01},
-             "invscaling, 0.1": {"learning_rate": "invscaling", "eta0": 0.1}}
+    rules = {
+        "optimal": {},
+        "optimal, averaged": {"average": True},
+        "pegasos": {"learning_rate": "pegasos"},
+        "constant, 0.01": {"learning_rate": "constant", "eta0": 0.01},
+        "invscaling, 0.1": {"learning_rate": "invscaling", "eta0": 0.1},
+    }
     ax = new_figure(6.8, 3.8).subplots()
     for index, (name, rule) in enumerate(rules.items()):
         model = sx.SGDClassifier("log_loss", alpha=alpha, random_state=0, **rule)
@@ -166,8 +176,14 @@ def sgd_steps():
         for _ in range(passes):
             model.partial_fit(X, y, classes=[0, 1])
             heights.append((objective(model) - least) / least)
-        ax.plot(range(1, passes + 1), heights, color=PALETTE[index], linestyle=DASHES[index], linewidth=1.7,
-                label=name)
+        ax.plot(
+            range(1, passes + 1),
+            heights,
+            color=PALETTE[index],
+            linestyle=DASHES[index],
+            linewidth=1.7,
+            label=name,
+        )
     ax.set_yscale("log")
     ax.set_xlabel("pass")
     ax.set_ylabel("distance to the minimum, relative")
@@ -208,9 +224,28 @@ def perceptron(path):
     plot.animate(trace(model, X, np.where(y == 1, "lower", "upper")), path, max_frames=25, fps=2)
 
 
-PICTURES = (boundary, quickstart, margin, tube, c_path, convergence, confusion, roc, precision_recall,
-            calibration, kernel_matrix, codings, perceptron_margin, gaussian_forms, logistic_penalty,
-            sgd_steps, losses, neighbors, hard_margin, svm_width)
+PICTURES = (
+    boundary,
+    quickstart,
+    margin,
+    tube,
+    c_path,
+    convergence,
+    confusion,
+    roc,
+    precision_recall,
+    calibration,
+    kernel_matrix,
+    codings,
+    perceptron_margin,
+    gaussian_forms,
+    logistic_penalty,
+    sgd_steps,
+    losses,
+    neighbors,
+    hard_margin,
+    svm_width,
+)
 
 
 def main():

@@ -53,22 +53,48 @@ def outliers():
         X, y = two_clouds(far)
         for label in (0, 1):
             style = class_style(label)
-            ax.scatter(*X[y == label].T, s=20, c=style.colour, marker=style.marker, edgecolors=INK,
-                       linewidths=0.3, zorder=2)
-        handles = [Line2D([], [], linestyle="none", marker=class_style(k).marker, color=class_style(k).colour,
-                          markeredgecolor=INK, markeredgewidth=0.3, label=f"class {k}") for k in (0, 1)]
+            ax.scatter(
+                *X[y == label].T,
+                s=20,
+                c=style.colour,
+                marker=style.marker,
+                edgecolors=INK,
+                linewidths=0.3,
+                zorder=2,
+            )
+        handles = [
+            Line2D(
+                [],
+                [],
+                linestyle="none",
+                marker=class_style(k).marker,
+                color=class_style(k).colour,
+                markeredgecolor=INK,
+                markeredgewidth=0.3,
+                label=f"class {k}",
+            )
+            for k in (0, 1)
+        ]
         wrong = []
         heights = np.array([-10.0, 6.0])
         for name, model, colour, dash, width in outlier_models():
             model.fit(X, y)
             (across, up), offset = model.coef_[0], model.intercept_[0]
-            ax.plot(-(offset + up * heights) / across, heights, color=colour, linestyle=dash, linewidth=width,
-                    zorder=3)
+            ax.plot(
+                -(offset + up * heights) / across,
+                heights,
+                color=colour,
+                linestyle=dash,
+                linewidth=width,
+                zorder=3,
+            )
             handles.append(Line2D([], [], color=colour, linestyle=dash, linewidth=width, label=name))
             wrong.append(f"{int((model.predict(X) != y).sum())}")
         title = "two clouds" if far == 0 else f"and {far} far-away points of class 1, all on the right side"
-        ax.set_title(f"{title}\nwrong: {wrong[0]} least squares, {wrong[1]} Gaussian, {wrong[2]} logistic",
-                     fontsize="medium")
+        ax.set_title(
+            f"{title}\nwrong: {wrong[0]} least squares, {wrong[1]} Gaussian, {wrong[2]} logistic",
+            fontsize="medium",
+        )
         ax.set_xlim(-4.5, 11.0)
         ax.set_ylim(-9.0, 4.5)
         ax.set_xlabel("feature 0")
@@ -104,20 +130,42 @@ def separable():
     figure = new_figure(9.0, 3.9)
     left, right = figure.subplots(1, 2)
 
-    runs = ((1e15, "penalty of next to nothing, C = 1e15", VERMILION, DASHES[1], None),
-            (1.0, "penalised, C = 1", GREEN, DASHES[0], MARKERS[2]),
-            (np.inf, "maximum likelihood, C = inf", INK, DASHES[0], MARKERS[0]))
+    runs = (
+        (1e15, "penalty of next to nothing, C = 1e15", VERMILION, DASHES[1], None),
+        (1.0, "penalised, C = 1", GREEN, DASHES[0], MARKERS[2]),
+        (np.inf, "maximum likelihood, C = inf", INK, DASHES[0], MARKERS[0]),
+    )
     for C, label, colour, dash, marker in runs:
         model, lengths = norms(C, 20)
         count = np.arange(1, len(lengths) + 1)
-        left.plot(count, lengths, color=colour, linestyle=dash, linewidth=1.8, marker=marker, markersize=5,
-                  label=label)
+        left.plot(
+            count,
+            lengths,
+            color=colour,
+            linestyle=dash,
+            linewidth=1.8,
+            marker=marker,
+            markersize=5,
+            label=label,
+        )
         if model.certificate_.status == "separable":
-            left.annotate("separation proven:\nthe fit ends", (count[-1], lengths[-1]), xytext=(4.6, 13.0),
-                          fontsize="small", color=INK, arrowprops={"arrowstyle": "->", "color": INK})
+            left.annotate(
+                "separation proven:\nthe fit ends",
+                (count[-1], lengths[-1]),
+                xytext=(4.6, 13.0),
+                fontsize="small",
+                color=INK,
+                arrowprops={"arrowstyle": "->", "color": INK},
+            )
         elif model.certificate_.status == "converged":
-            left.annotate("converged", (count[-1], lengths[-1]), xytext=(8, -4), textcoords="offset points",
-                          fontsize="small", color=colour)
+            left.annotate(
+                "converged",
+                (count[-1], lengths[-1]),
+                xytext=(8, -4),
+                textcoords="offset points",
+                fontsize="small",
+                color=colour,
+            )
     left.set_xlim(0.3, 20.7)
     left.set_xlabel("Newton iterations")
     left.set_ylabel("‖w‖")
@@ -128,13 +176,27 @@ def separable():
     grid = np.linspace(-4.2, 4.2, 1201)
     for index, (C, written) in enumerate(((0.1, "0.1"), (1.0, "1"), (100.0, "100"), (1e6, "10⁶"))):
         model = sx.LogisticRegression(C=C, tol=1e-8).fit(X, y)
-        right.plot(grid, model.predict_proba(grid[:, None])[:, 1], color=(SKY, GREEN, PINK, VERMILION)[index],
-                   linestyle=DASHES[index], linewidth=1.8,
-                   label=f"C = {written}:  ‖w‖ = {np.linalg.norm(model.coef_):.3g}")
+        right.plot(
+            grid,
+            model.predict_proba(grid[:, None])[:, 1],
+            color=(SKY, GREEN, PINK, VERMILION)[index],
+            linestyle=DASHES[index],
+            linewidth=1.8,
+            label=f"C = {written}:  ‖w‖ = {np.linalg.norm(model.coef_):.3g}",
+        )
     for label in (0, 1):
         style = class_style(label)
-        right.scatter(X[y == label, 0], np.full((y == label).sum(), label), s=24, c=style.colour,
-                      marker=style.marker, edgecolors=INK, linewidths=0.3, zorder=3, clip_on=False)
+        right.scatter(
+            X[y == label, 0],
+            np.full((y == label).sum(), label),
+            s=24,
+            c=style.colour,
+            marker=style.marker,
+            edgecolors=INK,
+            linewidths=0.3,
+            zorder=3,
+            clip_on=False,
+        )
     right.set_xlim(grid[0], grid[-1])
     right.set_ylim(-0.04, 1.04)
     right.set_xlabel("x")
@@ -176,24 +238,35 @@ def boundaries():
         X, y, _ = world(200, random, 2)
         fresh, _, chances = world(20_000, random, 2)
         best = np.maximum(chances, 1.0 - chances).mean()
-        models = (("Gaussian, shared", sx.GaussianClassifier("shared")),
-                  ("Gaussian, full", sx.GaussianClassifier("full")),
-                  ("logistic, C = 1", sx.LogisticRegression(C=1.0)))
+        models = (
+            ("Gaussian, shared", sx.GaussianClassifier("shared")),
+            ("Gaussian, full", sx.GaussianClassifier("full")),
+            ("logistic, C = 1", sx.LogisticRegression(C=1.0)),
+        )
         for ax, (kind, model) in zip(row, models, strict=True):
             model.fit(X, y)
             plot.boundary(model, X, y, ax=ax)
-            handles = [handle for handle in ax.get_legend().legend_handles
-                       if not handle.get_label().startswith("misclassified")]
+            handles = [
+                handle
+                for handle in ax.get_legend().legend_handles
+                if not handle.get_label().startswith("misclassified")
+            ]
             ax.get_legend().remove()
             right = np.where(model.predict(fresh) == 1, chances, 1.0 - chances).mean()
             ax.set_title(f"{kind}: {right:.1%} right", fontsize="medium")
             ax.set_xlabel("")
             ax.set_ylabel("")
         row[0].set_ylabel(f"{name}\n(best possible: {best:.1%})")
-    rings = Line2D([], [], linestyle="none", marker="o", markersize=9, markerfacecolor="none",
-                   markeredgecolor=INK)
-    figure.legend(handles=[*handles, rings], labels=["class 0", "class 1", "boundary", "misclassified"],
-                  loc="outside lower center", ncols=4, frameon=False)
+    rings = Line2D(
+        [], [], linestyle="none", marker="o", markersize=9, markerfacecolor="none", markeredgecolor=INK
+    )
+    figure.legend(
+        handles=[*handles, rings],
+        labels=["class 0", "class 1", "boundary", "misclassified"],
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+    )
     return figure
 
 
@@ -236,15 +309,27 @@ def learning_curves(repeats):
     """Excess of log-loss and error against the number of training samples."""
     figure = new_figure(9.0, 6.2)
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
-    looks = ((PALETTE[0], DASHES[0], MARKERS[0]), (SKY, DASHES[1], MARKERS[3]),
-             (VERMILION, DASHES[0], MARKERS[1]), (PINK, DASHES[1], MARKERS[2]))
+    looks = (
+        (PALETTE[0], DASHES[0], MARKERS[0]),
+        (SKY, DASHES[1], MARKERS[3]),
+        (VERMILION, DASHES[0], MARKERS[1]),
+        (PINK, DASHES[1], MARKERS[2]),
+    )
     handles = []
     for column, (name, world) in zip(panels.T, WORLDS, strict=True):
         found = curves(world, repeats)
         for which, ax in enumerate(column):
             handles = [
-                ax.plot(SIZES, pairs[:, which], color=colour, linestyle=dash, marker=marker, markersize=5,
-                        linewidth=1.7, label=label)[0]
+                ax.plot(
+                    SIZES,
+                    pairs[:, which],
+                    color=colour,
+                    linestyle=dash,
+                    marker=marker,
+                    markersize=5,
+                    linewidth=1.7,
+                    label=label,
+                )[0]
                 for (label, pairs), (colour, dash, marker) in zip(found.items(), looks, strict=True)
             ]
             ax.set_xscale("log")

@@ -171,8 +171,15 @@ def program():
     group = typer.main.get_command(app)
     context = group.make_context("separatrix", [], resilient_parsing=True)
     context.terminal_width = 100
-    parts = ["# The program", "", "What `separatrix --help` and the `--help` of each command print.", "",
-             "## separatrix", "", *fenced(group.get_help(context))]
+    parts = [
+        "# The program",
+        "",
+        "What `separatrix --help` and the `--help` of each command print.",
+        "",
+        "## separatrix",
+        "",
+        *fenced(group.get_help(context)),
+    ]
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         inner = type(context)(command, info_name=name, parent=context)

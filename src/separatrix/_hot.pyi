@@ -181,6 +181,7 @@ def sweep_squares(
     losses: NDArray[Any],
     errors: NDArray[Any] | None,
 ) -> None: ...
+
 # scores = X coefᵀ + intercept in the precision of X, whose features lie one after the other; coef is float64.
 def dense_scores(
     X: NDArray[Any], coef: NDArray[Any], intercept: NDArray[Any], scores: NDArray[Any]
@@ -198,8 +199,10 @@ def sweep_csr(
     gradient_intercept: NDArray[Any],
     residuals: NDArray[Any] | None,
 ) -> float: ...
+
 # Adds Σ s x and Σ s x² of each column to the two rows of sums.
 def column_sums(X: NDArray[Any], weights: NDArray[Any] | None, sums: NDArray[Any]) -> None: ...
+
 # With z = x − origin: adds Σ s z zᵀ to gram, on and above the diagonal, and Σ s z of each class to sums. The
 # rows are those of order; origin is one row or one for each class; products in double (0) or float (1), or of
 # values rounded to 16 bits (2), or of whole numbers (3; NaN if some are not, or too large): Precision.
@@ -215,6 +218,7 @@ def add_products(
     gram: NDArray[Any] | None,
     steps: float,
 ) -> None: ...
+
 # Copies what is above the diagonal below it.
 def mirror(gram: NDArray[Any]) -> None: ...
 def gram_csr(
@@ -224,8 +228,10 @@ def gram_csr(
     weights: NDArray[Any] | None,
     gram: NDArray[Any],
 ) -> None: ...
+
 # Parts of some CSR rows and of the transpose of all, the first of these to multiply with, where to add.
 def add_gram_rows(*parts_first_and_out: Any) -> None: ...
+
 # H, gradient, weights, step, falls, then l1, l2, sweeps and tol.
 def gram_descent(*arrays_and_settings: Any) -> float: ...
 
@@ -254,6 +260,7 @@ class Coordinates:
     ) -> None: ...
     # The columns, which of them, the order of the visits, active weights, and whether only those count.
     def sweep(self, *columns_and_visits: Any) -> float: ...
+
 class _BoxDual:
     negligible: float
     def __init__(
@@ -289,6 +296,7 @@ class BoxDualFloat64(_BoxDual): ...
 def respond(
     f: NDArray[Any], q: NDArray[Any] | None, t: float, *loss_and_outputs: Any
 ) -> tuple[float, float, float, float, float]: ...
+
 # Scores, how they change along a line; the loss as above; slope and curvature of the penalty, slope at the
 # start.
 def search(f: NDArray[Any], q: NDArray[Any], *loss_and_slopes: Any) -> float: ...
@@ -441,6 +449,7 @@ class Nearest:
     ) -> None: ...
     def add_csr(self, *rows_and_queries: Any) -> None: ...
     def add_distances(self, distances: NDArray[Any], first: int) -> None: ...
+
 # Strings as code points and where each begins, then pairs of them by number.
 def substring_kernel(
     codes: NDArray[Any],
@@ -460,6 +469,7 @@ def subsequence_kernel(
     decay: float,
     out: NDArray[Any],
 ) -> None: ...
+
 # Samples packed for kernel evaluation.
 class _KernelPanels:
     width: int
@@ -556,11 +566,10 @@ class _KernelMachine:
 class KernelMachineFloat32(_KernelMachine):
     # Integers take the place of the support vectors: from then on it knows winners of RBF kernels alone.
     def round(self, quantum: float) -> None: ...
+
 class KernelMachineFloat64(_KernelMachine): ...
 
-def pair_scores(
-    sums: NDArray[Any], classes: int, intercept: NDArray[Any], to: NDArray[Any], /
-) -> None: ...
+def pair_scores(sums: NDArray[Any], classes: int, intercept: NDArray[Any], to: NDArray[Any], /) -> None: ...
 def pair_votes(scores: NDArray[Any], classes: int, to: NDArray[Any], /) -> None: ...
 
 class SmallSmo:
@@ -603,6 +612,7 @@ def dual_machines(
     numbers: NDArray[Any],
     variables: NDArray[Any],
 ) -> None: ...
+
 # Gap, objective and the sum of the bounds of free variables of a problem whose sums of variables before
 # middle and from it on are kept (middle = n: one sum).
 def dual_gap(
@@ -678,6 +688,7 @@ class SmoFloat32(_Smo): ...
 class SmoFloat64(_Smo): ...
 
 def run_smo(problems: list[Any], seconds: float, /) -> None: ...
+
 # Text as int8: an upper bound of its rows.
 def count_lines(text: NDArray[Any], /) -> int: ...
 

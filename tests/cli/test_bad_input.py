@@ -316,4 +316,3 @@ def test_a_failing_process_ends_with_its_own_code(tmp_path):
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("separatrix: error: ")
         assert done.stderr.count("\n") == 1
-

@@ -141,7 +141,6 @@ def test_a_matrix_for_a_model_of_columns(refused, iris_model, tmp_path):
 # ------------------------------------------------------------------------------------------------ evaluate
 
 
-
 def test_columns_of_a_matrix_are_numbered(run, refused, tmp_path):
     """The target of an .npy file is a column, to be named wherever the classes are needed."""
     rng = np.random.default_rng(0)

@@ -251,9 +251,10 @@ def test_noise_of_a_regression(svm_type, tmp_path, write, program, run):
     sigma = {}
     for name in ("ours", "theirs"):
         told = run("svm-predict", "-b", "1", file, tmp_path / name, tmp_path / "a").out
-        assert told.splitlines()[1:2] == program(
-            "svm-predict", "-b", "1", file, tmp_path / name, tmp_path / "b"
-        ).splitlines()[1:2]
+        assert (
+            told.splitlines()[1:2]
+            == program("svm-predict", "-b", "1", file, tmp_path / name, tmp_path / "b").splitlines()[1:2]
+        )
         np.testing.assert_allclose(np.loadtxt(tmp_path / "a"), np.loadtxt(tmp_path / "b"), atol=1e-5)
         sigma[name] = float(told.splitlines()[1].rpartition("=")[2])
     assert sigma["ours"] == pytest.approx(sigma["theirs"], rel=0.1)  # other folds

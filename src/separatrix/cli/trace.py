@@ -61,9 +61,7 @@ def trace(
     steps: Annotated[
         int, typer.Option(help="Most steps to print: the first ones, and the last; 0 for all.")
     ] = 20,
-    changes: Annotated[
-        bool, typer.Option("--changes", help="Only steps that changed something.")
-    ] = False,
+    changes: Annotated[bool, typer.Option("--changes", help="Only steps that changed something.")] = False,
     standardize: Annotated[
         bool,
         typer.Option(

@@ -160,9 +160,7 @@ def resolve_kernel(
     )
 
 
-def _named(
-    name: str, gamma: Any, degree: int, coef0: float, X: Rows, weights: NDArray[Any] | None
-) -> Kernel:
+def _named(name: str, gamma: Any, degree: int, coef0: float, X: Rows, weights: NDArray[Any] | None) -> Kernel:
     if name == "linear":
         return Linear()
     if name == "precomputed":

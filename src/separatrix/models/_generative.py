@@ -231,9 +231,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
                 f"{priors.shape}."
             )
         if not np.all(priors >= 0) or not np.isfinite(priors).all() or not priors.any():
-            raise ValueError(
-                f"priors must be non-negative and not all 0; got {priors.tolist()}."
-            )
+            raise ValueError(f"priors must be non-negative and not all 0; got {priors.tolist()}.")
         missing = np.flatnonzero((moments.weight == 0) & (priors > 0))
         if missing.size:
             raise ValueError(

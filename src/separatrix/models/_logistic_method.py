@@ -64,9 +64,7 @@ def method_of(model: LogisticRegression, X: Any, n_classes: int, C: float, ratio
             )
         return "working-set"
     if method == "working-set":
-        raise ValueError(
-            "solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'."
-        )
+        raise ValueError("solver='working-set' needs an L1 part: set l1_ratio > 0, or choose solver='auto'.")
     apart = n_classes > 2 and model.multiclass == "ovr"
     if method == "dual-coordinate" and (apart or not np.isfinite(C)):
         raise ValueError(

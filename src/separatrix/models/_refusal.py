@@ -76,9 +76,7 @@ def _ragged(rows: list[Any] | tuple[Any, ...]) -> str | None:
     for number, length in enumerate(lengths):
         if length != lengths[0]:
             told = ["no row" if size is None else f"{size} value(s)" for size in (lengths[0], length)]
-            return (
-                f"X[0] has {told[0]}, X[{number}] has {told[1]}: give every sample the same features."
-            )
+            return f"X[0] has {told[0]}, X[{number}] has {told[1]}: give every sample the same features."
     return None
 
 

@@ -387,9 +387,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         tol = max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7)
         if isinstance(solver, JointMachine):
             upper = solver.solver.cost
-            columns, status, done = joint_fold_scores(
-                matrix, numbers, upper, fold_of, tol=tol, max_time=left
-            )
+            columns, status, done = joint_fold_scores(matrix, numbers, upper, fold_of, tol=tol, max_time=left)
             columns = columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
             scores = columns[problems.rows, problems.owner]
         else:

@@ -93,9 +93,7 @@ def check_samples(
     return X, y
 
 
-def check_targets(
-    estimator: Any, X: Any, y: Any, *, numeric: bool, finite: bool = True
-) -> tuple[Any, Array]:
+def check_targets(estimator: Any, X: Any, y: Any, *, numeric: bool, finite: bool = True) -> tuple[Any, Array]:
     """Return ``X`` as :func:`check_samples` does, and one or several columns of targets as a dense array.
 
     Parameters

@@ -203,9 +203,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             self._check_dual(self.penalty)
         X, y = check_samples(self, X, y, reset=True, squares=True)
         classes, numbers = encode_labels(self, y)
-        weights = sample_weights(
-            X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
-        )
+        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True)
         _refuse_single_class(classes, numbers, weights)
         if self.probability:
             _refuse_lonely_samples(numbers)

@@ -228,9 +228,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             check_finite(self, X)
         classes, numbers = encode_labels(self, y)
         method = method_of(self, X, len(classes), C, ratio) if self.max_iter > 0 else "quasi-newton"
-        weights = sample_weights(
-            X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True
-        )
+        weights = sample_weights(X, y, numbers, classes, sample_weight, self.class_weight, by_weight=True)
         drawn = refuse_empty_classes(classes, numbers, weights, sample_weight, self.class_weight)
         if drawn is not None and weights is not None:
             fit_drawn(self, X, y, classes, drawn, np.flatnonzero(weights), sample_weight)

@@ -230,9 +230,7 @@ class RidgeClassifier(LeastSquares):
             raise ValueError("alpha must hold finite numbers that are not negative; 0 means no penalty.")
         return np.broadcast_to(alpha, (columns,)).copy()
 
-    def _labels(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Array, Array, Array | None, Array]:
+    def _labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array | None, Array]:
         """Return the samples and, as classes, their sets of labels with the targets of each set."""
         X, _ = check_samples(self, X, reset=True, finite=False)
         self._sparse_labels = sparse.issparse(y)

@@ -25,8 +25,16 @@ _TITLE_WIDTH = 92
 _TITLE_LINES = 3
 
 
-def animate(trace: Any, path: Any, *, max_frames: int = 100, fps: float = 4.0,
-            names: Sequence[str] | None = None, directions: Any = None, only_changes: bool = True) -> Path:
+def animate(
+    trace: Any,
+    path: Any,
+    *,
+    max_frames: int = 100,
+    fps: float = 4.0,
+    names: Sequence[str] | None = None,
+    directions: Any = None,
+    only_changes: bool = True,
+) -> Path:
     """Write the steps of a trace as a moving picture: regions, samples, and what each step did.
 
     The sample that a step looked at is ringed, its words stand above, and the objective (of a perceptron, the
@@ -101,8 +109,10 @@ def _writer(target: Path, title: str, fps: Any) -> Any:
         return PageWriter(title, fps)
     program = find_ffmpeg()
     if program is None:
-        raise RuntimeError(".mp4 needs the program ffmpeg, which is not installed: install it, or "
-                           "pip install 'separatrix[video]'; or write a .gif or .html instead")
+        raise RuntimeError(
+            ".mp4 needs the program ffmpeg, which is not installed: install it, or "
+            "pip install 'separatrix[video]'; or write a .gif or .html instead"
+        )
     # Players and browsers know this way of storing colours, and only it; it needs even numbers of pixels.
     even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
     return _Films(program)(fps=fps, codec="libx264", extra_args=["-vf", even, "-pix_fmt", "yuv420p"])
@@ -205,8 +215,14 @@ class _Scene:
         draw_edges(self.ax, field)
         rows = list(step.samples)
         if rows:
-            self.ax.scatter(*self.flat[rows].T, s=self.size * 5, facecolors="none", edgecolors=INK,
-                            linewidths=2.0, zorder=5)
+            self.ax.scatter(
+                *self.flat[rows].T,
+                s=self.size * 5,
+                facecolors="none",
+                edgecolors=INK,
+                linewidths=2.0,
+                zorder=5,
+            )
         self.moving = [piece for piece in (*self.ax.collections, *self.ax.images) if id(piece) not in before]
         if self.lower is not None:
             self.moving.append(self.lower.axvline(position + 1, color=PALETTE[5], linewidth=1.6))

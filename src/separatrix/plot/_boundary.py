@@ -84,9 +84,18 @@ class BoundaryDisplay(Display):
     margin: float | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       names: Sequence[str] | None = None, directions: Any = None, contours: Any = None,
-                       resolution: int = 200) -> "BoundaryDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        names: Sequence[str] | None = None,
+        directions: Any = None,
+        contours: Any = None,
+        resolution: int = 200,
+    ) -> "BoundaryDisplay":
         """Draw a fitted classifier; see `boundary` for the parameters.
 
         Returns
@@ -104,8 +113,17 @@ class BoundaryDisplay(Display):
         final = final_step(estimator)
         margin: Any = getattr(final, "margin", None)
         known = isinstance(margin, (int, float)) and margin > 0
-        return cls(field, plane, flat, truth, predicted, classes, disputed(final, field.scores),
-                   getattr(final, "multiclass", None), float(margin) if known else None).plot(ax, contours)
+        return cls(
+            field,
+            plane,
+            flat,
+            truth,
+            predicted,
+            classes,
+            disputed(final, field.scores),
+            getattr(final, "multiclass", None),
+            float(margin) if known else None,
+        ).plot(ax, contours)
 
     def plot(self, ax: "Axes | None" = None, contours: Any = None) -> "BoundaryDisplay":
         """Draw.
@@ -129,24 +147,39 @@ class BoundaryDisplay(Display):
             handles += draw_contours(ax, field, contours)
         handles += draw_edges(ax, field)
         if self.margin is not None and field.scores is not None and field.scores.ndim == 2:
-            handles += draw_levels(ax, field, [-self.margin, self.margin],
-                                   f"score = ±{self.margin:g} (margin)")[0]
+            handles += draw_levels(
+                ax, field, [-self.margin, self.margin], f"score = ±{self.margin:g} (margin)"
+            )[0]
         if self.disputed is not None:
             handles += hatch(ax, field, self.disputed, DISPUTED[str(self.coding)])
         drawn = choose_points(self.truth, count)
         wrong = self.truth != self.predicted
         marks = draw_points(ax, self.points, self.truth, drawn, self.classes)
         if wrong.any():
-            marks += ring(ax, self.points[choose_marks(drawn[wrong[drawn]])], point_size(len(drawn)),
-                          "misclassified", f"misclassified ({wrong.sum():,} of {count:,})")
+            marks += ring(
+                ax,
+                self.points[choose_marks(drawn[wrong[drawn]])],
+                point_size(len(drawn)),
+                "misclassified",
+                f"misclassified ({wrong.sum():,} of {count:,})",
+            )
         note(ax, thinned(drawn, count, int(wrong[drawn].sum())), self.plane.remark)
         label_axes(ax, self.plane.labels)
         outside_legend(ax, marks + handles, regions=True)
         return self
 
 
-def boundary(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Sequence[str] | None = None,
-             directions: Any = None, contours: Any = None, resolution: int = 200) -> "Axes":
+def boundary(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Axes | None" = None,
+    names: Sequence[str] | None = None,
+    directions: Any = None,
+    contours: Any = None,
+    resolution: int = 200,
+) -> "Axes":
     """Draw where a classifier decides for which class: the boundary is ``{x : f(x) = 0}``.
 
     The solid line is the boundary, dashed lines are the scores ``f(x) = -margin`` and ``+margin`` of a model
@@ -193,5 +226,6 @@ def boundary(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Seq
     >>> ax.get_xlabel()
     'height'
     """
-    return BoundaryDisplay.from_estimator(model, X, y, ax=ax, names=names, directions=directions,
-                                          contours=contours, resolution=resolution).ax_
+    return BoundaryDisplay.from_estimator(
+        model, X, y, ax=ax, names=names, directions=directions, contours=contours, resolution=resolution
+    ).ax_

@@ -79,8 +79,17 @@ class CalibrationDisplay(Display):
     classes: list[Reliability]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None, n_bins: int = 10,
-                       strategy: str = "uniform", pos_label: Any = None) -> "CalibrationDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        pos_label: Any = None,
+    ) -> "CalibrationDisplay":
         """Draw a fitted classifier; see `calibration` for the parameters.
 
         Returns
@@ -92,8 +101,10 @@ class CalibrationDisplay(Display):
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, not {n_bins!r}")
         if not hasattr(estimator, "predict_proba"):
-            raise ValueError(f"{type(final_step(estimator)).__name__} has no predict_proba; wrap it in "
-                             "sklearn.calibration.CalibratedClassifierCV to get probabilities")
+            raise ValueError(
+                f"{type(final_step(estimator)).__name__} has no predict_proba; wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV to get probabilities"
+            )
         probabilities = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         truth = check_labels(y, len(probabilities))
         if truth.size == 0:
@@ -111,8 +122,10 @@ class CalibrationDisplay(Display):
             bins = np.clip(np.searchsorted(edges[1:-1], p, side="left"), 0, n_bins - 1)
             count = np.bincount(bins, minlength=n_bins)
             filled = count > 0
-            mean, share = (np.bincount(bins, values, n_bins)[filled] / count[filled]
-                           for values in (p, (truth == label).astype(np.float64)))
+            mean, share = (
+                np.bincount(bins, values, n_bins)[filled] / count[filled]
+                for values in (p, (truth == label).astype(np.float64))
+            )
             found.append(Reliability(str(label), mean, share, count[filled], p))
         return cls(found).plot(ax)
 
@@ -139,14 +152,36 @@ class CalibrationDisplay(Display):
         names = short_names([one.name for one in self.classes], 40)
         for index, one in enumerate(self.classes):
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
-            ax.errorbar(one.probability, one.share, yerr=one.intervals(), fmt="none", ecolor=colour,
-                        elinewidth=1.0, capsize=2.5, alpha=0.7)
-            handles += ax.plot(one.probability, one.share, color=colour, linestyle=dash, linewidth=1.6,
-                               marker=MARKERS[index % len(MARKERS)], markersize=5,
-                               label=f"{names[index]}: mean error {one.error:.3f}")
+            ax.errorbar(
+                one.probability,
+                one.share,
+                yerr=one.intervals(),
+                fmt="none",
+                ecolor=colour,
+                elinewidth=1.0,
+                capsize=2.5,
+                alpha=0.7,
+            )
+            handles += ax.plot(
+                one.probability,
+                one.share,
+                color=colour,
+                linestyle=dash,
+                linewidth=1.6,
+                marker=MARKERS[index % len(MARKERS)],
+                markersize=5,
+                label=f"{names[index]}: mean error {one.error:.3f}",
+            )
             if self.lower_ is not None:
-                self.lower_.hist(one.probabilities, bins=40, range=(0.0, 1.0), histtype="step", color=colour,
-                                 linestyle=dash, linewidth=1.4)
+                self.lower_.hist(
+                    one.probabilities,
+                    bins=40,
+                    range=(0.0, 1.0),
+                    histtype="step",
+                    color=colour,
+                    linestyle=dash,
+                    linewidth=1.4,
+                )
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
         ax.grid(color=ink(ax), alpha=0.15, linewidth=0.6)
@@ -160,8 +195,16 @@ class CalibrationDisplay(Display):
         return self
 
 
-def calibration(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, n_bins: int = 10,
-                strategy: str = "uniform", pos_label: Any = None) -> "Axes":
+def calibration(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Axes | None" = None,
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    pos_label: Any = None,
+) -> "Axes":
     """Draw the share of a class against its predicted probability, with 95 % intervals.
 
     Parameters
@@ -192,5 +235,6 @@ def calibration(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, n_bins:
     >>> plot.calibration(LogisticRegression().fit(X, y), X, y, n_bins=2).get_ylabel()
     'share of the class'
     """
-    return CalibrationDisplay.from_estimator(model, X, y, ax=ax, n_bins=n_bins, strategy=strategy,
-                                             pos_label=pos_label).ax_
+    return CalibrationDisplay.from_estimator(
+        model, X, y, ax=ax, n_bins=n_bins, strategy=strategy, pos_label=pos_label
+    ).ax_

@@ -53,7 +53,7 @@ def new_figure(width: float, height: float) -> "Figure":
 def class_style(index: int) -> ClassStyle:
     """Choose the style of the class at a position; colour with marker repeats only after 77 classes."""
     colour = PALETTE[index % len(PALETTE)]
-    channels = [int(colour[start:start + 2], 16) / 255 for start in (1, 3, 5)]
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (channel + (1 - channel) * _TINT for channel in channels)
     return ClassStyle(colour, MARKERS[index % len(MARKERS)], (red, green, blue))
 
@@ -74,8 +74,9 @@ def legend_panel(figure: "Figure") -> dict[str, Any]:
     return {"frameon": True, "labelcolor": INK, **paper}
 
 
-def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
-                   regions: bool = False) -> bool:
+def outside_legend(
+    ax: "Axes", handles: list[Any], *, second_axis: bool = False, regions: bool = False
+) -> bool:
     """Put the legend right of the data, where it hides nothing, nor the labels of a second axis.
 
     `regions` says that the marks are dark whatever the paper is, since they lie on light regions. Returns
@@ -88,9 +89,17 @@ def outside_legend(ax: "Axes", handles: list[Any], *, second_axis: bool = False,
     figure: Any = ax.get_figure(root=True)
     panel = legend_panel(figure) if regions else {"frameon": False}
     gap = ScaledTranslation(_AXIS_INCHES if second_axis else 0.0, 0.0, figure.dpi_scale_trans)
-    legend = ax.legend(handles=handles, labels=names, loc="upper left", bbox_to_anchor=(1.02, 1.0),
-                       bbox_transform=ax.transAxes + gap,
-                       borderaxespad=0.0, ncols=columns, fontsize="small", **panel)
+    legend = ax.legend(
+        handles=handles,
+        labels=names,
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        bbox_transform=ax.transAxes + gap,
+        borderaxespad=0.0,
+        ncols=columns,
+        fontsize="small",
+        **panel,
+    )
     if figure.get_label() != _OWN:
         from separatrix.plot._room import has_layout
 
@@ -126,12 +135,22 @@ def _inside_legend(ax: "Axes", handles: list[Any]) -> None:
     count, letters = len(handles), 36
     while True:
         left = len(handles) - count
-        legend = ax.legend(handles=handles[:count],
-                           labels=short_names([handle.get_label() for handle in handles], letters)[:count],
-                           loc="best", fontsize="xx-small",
-                           labelspacing=0.25, handlelength=1.6, borderaxespad=0.3, frameon=True,
-                           facecolor=paper, labelcolor=ink(ax), edgecolor="none", framealpha=0.85,
-                           title=f"and {left} more" if left else None, title_fontsize="xx-small")
+        legend = ax.legend(
+            handles=handles[:count],
+            labels=short_names([handle.get_label() for handle in handles], letters)[:count],
+            loc="best",
+            fontsize="xx-small",
+            labelspacing=0.25,
+            handlelength=1.6,
+            borderaxespad=0.3,
+            frameon=True,
+            facecolor=paper,
+            labelcolor=ink(ax),
+            edgecolor="none",
+            framealpha=0.85,
+            title=f"and {left} more" if left else None,
+            title_fontsize="xx-small",
+        )
         taken = legend.get_window_extent()
         if taken.width > room[0] and letters > 12:
             letters -= 4

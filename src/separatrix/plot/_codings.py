@@ -72,9 +72,18 @@ class CodingsDisplay(Display):
     classes: list[Any]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Sequence[Axes] | None" = None,
-                       codings: Sequence[str] | None = None, names: Sequence[str] | None = None,
-                       directions: Any = None, resolution: int = 200) -> "CodingsDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Sequence[Axes] | None" = None,
+        codings: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        directions: Any = None,
+        resolution: int = 200,
+    ) -> "CodingsDisplay":
         """Fit the estimator with each coding and draw it; see `codings` for the parameters.
 
         Returns
@@ -116,8 +125,9 @@ class CodingsDisplay(Display):
         else:
             self.axes_ = list(ax)
             if len(self.axes_) != count:
-                raise ValueError(f"ax must hold one Axes for each of the {count} codings, "
-                                 f"not {len(self.axes_)}")
+                raise ValueError(
+                    f"ax must hold one Axes for each of the {count} codings, not {len(self.axes_)}"
+                )
         self._axes(self.axes_[0], 0.0, 0.0)
         self._own_figure = ax is None
         drawn = choose_points(self.truth, len(self.points), 1500)
@@ -131,8 +141,10 @@ class CodingsDisplay(Display):
                 doubtful = float(panel.disputed.mean())
             handles = draw_points(place, self.points, self.truth, drawn, self.classes) + handles
             legend |= {handle.get_label(): handle for handle in handles}
-            place.set_title(f"{CODINGS[panel.name]}: {panel.accuracy:.1%} right\n"
-                            f"{doubtful:.1%} of the plane ambiguous", fontsize="medium")
+            place.set_title(
+                f"{CODINGS[panel.name]}: {panel.accuracy:.1%} right\n{doubtful:.1%} of the plane ambiguous",
+                fontsize="medium",
+            )
             label_axes(place, self.plane.labels, 30)
             if place is not self.axes_[0]:
                 place.set_ylabel("")
@@ -145,8 +157,14 @@ class CodingsDisplay(Display):
         where: Any = "outside lower center" if ax is None else "lower center"
         names = short_names(legend, 40)
         columns = _columns(names, float(self.figure_.get_size_inches()[0]))
-        self.figure_.legend(handles=list(legend.values()), labels=names, loc=where, ncols=columns,
-                            fontsize="small", **legend_panel(self.figure_))
+        self.figure_.legend(
+            handles=list(legend.values()),
+            labels=names,
+            loc=where,
+            ncols=columns,
+            fontsize="small",
+            **legend_panel(self.figure_),
+        )
         if ax is None:  # every further line of legend and labels is added to the height
             more = -(-len(names) // columns) - 1 + self.axes_[0].get_xlabel().count("\n")
             self.figure_.set_size_inches(3.3 * count, 3.9 + 0.2 * more)
@@ -160,7 +178,7 @@ def _columns(names: list[str], width: float) -> int:
     """Return how many columns a legend below may have: a letter takes about 0.075 inches, its mark 0.6."""
     for columns in range(min(len(names), 6), 1, -1):
         rows = -(-len(names) // columns)
-        parts = [names[start:start + rows] for start in range(0, len(names), rows)]
+        parts = [names[start : start + rows] for start in range(0, len(names), rows)]
         if sum(0.6 + 0.075 * max(map(len, part)) for part in parts) <= width:
             return columns
     return 1
@@ -175,8 +193,10 @@ def _fitted(estimator: Any, X: Any, y: Any, codings: Sequence[str] | None) -> di
 
     final = final_step(estimator)
     if "multiclass" not in final.get_params(deep=False):
-        raise ValueError(f"{type(final).__name__} has no parameter multiclass= to choose a coding; "
-                         "take one that has, such as Perceptron, or draw plot.boundary")
+        raise ValueError(
+            f"{type(final).__name__} has no parameter multiclass= to choose a coding; "
+            "take one that has, such as Perceptron, or draw plot.boundary"
+        )
     for name in codings or ():
         if name not in CODINGS:
             raise ValueError(f"codings must be among {', '.join(CODINGS)}, not {name!r}")
@@ -193,14 +213,23 @@ def _fitted(estimator: Any, X: Any, y: Any, codings: Sequence[str] | None) -> di
                 raise
             # A coding that nobody asked for by name and that the estimator does not have is left out.
     if not found:
-        raise ValueError(f"{type(final).__name__} could not be fitted with any coding; "
-                         "fit it once to see why")
+        raise ValueError(
+            f"{type(final).__name__} could not be fitted with any coding; fit it once to see why"
+        )
     return found
 
 
-def codings(model: Any, X: Any, y: Any, *, ax: "Sequence[Axes] | None" = None,
-            codings: Sequence[str] | None = None, names: Sequence[str] | None = None, directions: Any = None,
-            resolution: int = 200) -> "list[Axes]":
+def codings(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Sequence[Axes] | None" = None,
+    codings: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    directions: Any = None,
+    resolution: int = 200,
+) -> "list[Axes]":
     """Draw one-vs-rest, one-vs-one and joint models of the same data side by side.
 
     Hatched ground is ambiguous: none or several of the one-vs-rest scores claim it, or one-vs-one votes are
@@ -237,5 +266,6 @@ def codings(model: Any, X: Any, y: Any, *, ax: "Sequence[Axes] | None" = None,
     >>> len(plot.codings(Perceptron(), X, y, resolution=20))
     3
     """
-    return CodingsDisplay.from_estimator(model, X, y, ax=ax, codings=codings, names=names,
-                                         directions=directions, resolution=resolution).axes_
+    return CodingsDisplay.from_estimator(
+        model, X, y, ax=ax, codings=codings, names=names, directions=directions, resolution=resolution
+    ).axes_

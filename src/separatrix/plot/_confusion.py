@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 # With more classes than this, numbers in the cells could not be read.
 _MOST_NUMBERED = 20
-_NORMALIZE = {None: "samples", "true": "share of the true class", "pred": "share of the predicted class",
-              "all": "share of all samples"}
+_NORMALIZE = {
+    None: "samples",
+    "true": "share of the true class",
+    "pred": "share of the predicted class",
+    "all": "share of all samples",
+}
 
 
 @dataclass(eq=False)
@@ -47,8 +51,16 @@ class ConfusionMatrixDisplay(Display):
     normalize: str | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       normalize: str | None = None, sample_weight: Any = None) -> "ConfusionMatrixDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        normalize: str | None = None,
+        sample_weight: Any = None,
+    ) -> "ConfusionMatrixDisplay":
         """Draw the predictions of a fitted classifier; see `confusion` for the parameters.
 
         Returns
@@ -57,12 +69,26 @@ class ConfusionMatrixDisplay(Display):
         """
         predicted = np.asarray(estimator.predict(X))
         truth = check_labels(y, len(predicted))
-        return cls.from_predictions(truth, predicted, labels=all_classes(estimator, truth, predicted), ax=ax,
-                                    normalize=normalize, sample_weight=sample_weight)
+        return cls.from_predictions(
+            truth,
+            predicted,
+            labels=all_classes(estimator, truth, predicted),
+            ax=ax,
+            normalize=normalize,
+            sample_weight=sample_weight,
+        )
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_pred: Any, *, labels: Any = None, ax: "Axes | None" = None,
-                         normalize: str | None = None, sample_weight: Any = None) -> "ConfusionMatrixDisplay":
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        labels: Any = None,
+        ax: "Axes | None" = None,
+        normalize: str | None = None,
+        sample_weight: Any = None,
+    ) -> "ConfusionMatrixDisplay":
         """Draw true and predicted classes, given as such.
 
         Parameters
@@ -98,8 +124,11 @@ class ConfusionMatrixDisplay(Display):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         counts = np.bincount(cells[0] * size + cells[1], weights, size * size).reshape(size, size)
         if normalize is not None:
-            total = {"true": counts.sum(axis=1, keepdims=True), "pred": counts.sum(axis=0, keepdims=True),
-                     "all": counts.sum()}[normalize]
+            total = {
+                "true": counts.sum(axis=1, keepdims=True),
+                "pred": counts.sum(axis=0, keepdims=True),
+                "all": counts.sum(),
+            }[normalize]
             counts = np.divide(counts, total, out=np.zeros(counts.shape), where=np.asarray(total) > 0)
         return cls(counts, classes, normalize).plot(ax)
 
@@ -126,12 +155,24 @@ class ConfusionMatrixDisplay(Display):
         if size <= _MOST_NUMBERED:
             small = "medium" if size <= 8 else "x-small"
             for (row, column), value in np.ndenumerate(matrix):
-                ax.text(column, row, self._cell(value), horizontalalignment="center", fontsize=small,
-                        verticalalignment="center", color="white" if value > 0.55 * largest else INK)
+                ax.text(
+                    column,
+                    row,
+                    self._cell(value),
+                    horizontalalignment="center",
+                    fontsize=small,
+                    verticalalignment="center",
+                    color="white" if value > 0.55 * largest else INK,
+                )
         ticks = np.arange(size) if size <= 40 else np.linspace(0, size - 1, 20).astype(int)
-        ax.set_xticks(ticks, [names[k] for k in ticks], rotation=45 if long else 0, fontsize="small",
-                      horizontalalignment="right" if long else "center",
-                      rotation_mode="anchor" if long else "default")
+        ax.set_xticks(
+            ticks,
+            [names[k] for k in ticks],
+            rotation=45 if long else 0,
+            fontsize="small",
+            horizontalalignment="right" if long else "center",
+            rotation_mode="anchor" if long else "default",
+        )
         ax.set_yticks(ticks, [names[k] for k in ticks], fontsize="small")
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")
@@ -144,8 +185,15 @@ class ConfusionMatrixDisplay(Display):
         return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
 
 
-def confusion(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, normalize: str | None = None,
-              sample_weight: Any = None) -> "Axes":
+def confusion(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Axes | None" = None,
+    normalize: str | None = None,
+    sample_weight: Any = None,
+) -> "Axes":
     """Draw how many samples of each class were taken for which class.
 
     Parameters
@@ -174,5 +222,6 @@ def confusion(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, normalize
     >>> plot.confusion(Perceptron().fit(X, y), X, y).get_ylabel()
     'true class'
     """
-    return ConfusionMatrixDisplay.from_estimator(model, X, y, ax=ax, normalize=normalize,
-                                                 sample_weight=sample_weight).ax_
+    return ConfusionMatrixDisplay.from_estimator(
+        model, X, y, ax=ax, normalize=normalize, sample_weight=sample_weight
+    ).ax_

@@ -12,12 +12,19 @@ from separatrix.plot._display import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COUNTS = {"mistakes": "mistakes in the pass", "margin_errors": "margin errors in the pass",
-           "training_errors": "errors at the pass's end"}
+_COUNTS = {
+    "mistakes": "mistakes in the pass",
+    "margin_errors": "margin errors in the pass",
+    "training_errors": "errors at the pass's end",
+}
 _OBJECTIVE = {"objective": "objective", "dual": "dual objective"}
 # What is drawn on a log scale, and its name; the first that a history knows.
-_MEASURES = {"criterion": "criterion J", "relative_gap": "relative gap", "violation": "violation",
-             "residual": "residual"}
+_MEASURES = {
+    "criterion": "criterion J",
+    "relative_gap": "relative gap",
+    "violation": "violation",
+    "residual": "residual",
+}
 # With more passes than this, markers would merge into a band.
 _MOST_MARKERS = 40
 
@@ -59,8 +66,9 @@ class ConvergenceDisplay(Display):
     mark_best: bool = False
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None,
-                       against: str = "iteration") -> "ConvergenceDisplay":
+    def from_estimator(
+        cls, estimator: Any, *, ax: "Axes | None" = None, against: str = "iteration"
+    ) -> "ConvergenceDisplay":
         """Draw the history of a fitted estimator; see `convergence` for the parameters.
 
         Returns
@@ -73,8 +81,9 @@ class ConvergenceDisplay(Display):
         name = type(final).__name__
         history = getattr(final, "history_", None)
         if history is None:
-            raise ValueError(f"{name} has no history_; fit it first, or take an estimator that learns in "
-                             "passes")
+            raise ValueError(
+                f"{name} has no history_; fit it first, or take an estimator that learns in passes"
+            )
         if len(history) == 0:
             raise ValueError(f"history_ of {name} is empty: its fit ended before the first pass")
         return cls(history, name, against, getattr(final, "keep", None) == "best").plot(ax)
@@ -114,8 +123,11 @@ class ConvergenceDisplay(Display):
             ax.set_xlabel(step)
             outside_legend(ax, list(ax.get_lines()))
             return self
-        handles = [_line(ax, places, counts[key], index, label)
-                   for index, (key, label) in enumerate(labels.items()) if key in counts]
+        handles = [
+            _line(ax, places, counts[key], index, label)
+            for index, (key, label) in enumerate(labels.items())
+            if key in counts
+        ]
         if self.mark_best and "training_errors" in counts:
             handles.append(_mark_best(ax, places, passes, counts["training_errors"]))
         ax.set_ylabel(unit)
@@ -210,16 +222,33 @@ def _series(history: list[dict[str, Any]], key: str) -> NDArray[np.float64]:
 def _line(ax: "Axes", passes: NDArray[Any], values: NDArray[np.float64], index: int, label: str) -> Any:
     known = np.isfinite(values)
     marker = MARKERS[index] if known.sum() <= _MOST_MARKERS else None
-    (line,) = ax.plot(passes[known], values[known], color=PALETTE[index], linestyle=DASHES[index],
-                      linewidth=1.6, marker=marker, markersize=4.5, label=label)
+    (line,) = ax.plot(
+        passes[known],
+        values[known],
+        color=PALETTE[index],
+        linestyle=DASHES[index],
+        linewidth=1.6,
+        marker=marker,
+        markersize=4.5,
+        label=label,
+    )
     return line
 
 
 def _mark_best(ax: "Axes", places: NDArray[Any], passes: NDArray[Any], errors: NDArray[np.float64]) -> Any:
     best = len(errors) - 1 - int(np.nanargmin(errors[::-1]))  # of equals the pocket keeps the later
-    (star,) = ax.plot(places[best], errors[best], linestyle="none", marker="*", markersize=13, color=ink(ax),
-                      markeredgecolor="white", clip_on=False, zorder=4,
-                      label=f"fewest, after pass {passes[best]}: {errors[best]:,.6g}")
+    (star,) = ax.plot(
+        places[best],
+        errors[best],
+        linestyle="none",
+        marker="*",
+        markersize=13,
+        color=ink(ax),
+        markeredgecolor="white",
+        clip_on=False,
+        zorder=4,
+        label=f"fewest, after pass {passes[best]}: {errors[best]:,.6g}",
+    )
     return star
 
 

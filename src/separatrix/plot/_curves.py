@@ -29,8 +29,10 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
     name = type(final).__name__
     scored, probable = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not (scored or probable):
-        raise ValueError(f"{name} has neither decision_function nor predict_proba, so it orders no samples; "
-                         "plot.confusion draws its decisions")
+        raise ValueError(
+            f"{name} has neither decision_function nor predict_proba, so it orders no samples; "
+            "plot.confusion draws its decisions"
+        )
     classes = list(np.asarray(model.classes_))
     by_probability = probable and (len(classes) > 2 or not scored)
     scores = np.asarray((model.predict_proba if by_probability else model.decision_function)(X), dtype=float)
@@ -38,8 +40,10 @@ def class_scores(model: Any, X: Any) -> tuple[list[Any], Array]:
         scores = scores[:, 1]
     scores = scores.reshape(len(scores), -1)
     if scores.shape[1] not in (1, len(classes)):
-        raise ValueError(f"{name} gives {scores.shape[1]} scores for {len(classes)} classes; curves need one "
-                         "per class (decision_function_shape='ovr')")
+        raise ValueError(
+            f"{name} gives {scores.shape[1]} scores for {len(classes)} classes; curves need one "
+            "per class (decision_function_shape='ovr')"
+        )
     if scores.shape[1] > 1 and not by_probability and getattr(final, "multiclass_", None) == "joint":
         scores = _leads(scores)
     return classes, scores
@@ -105,8 +109,15 @@ class _Curves(Display):
         for index, curve in enumerate(self.curves):
             x, y = _thinned(curve.x, curve.y)
             colour, dash = PALETTE[index % len(PALETTE)], DASHES[index % len(DASHES)]
-            (line,) = ax.plot(x, y, color=colour, linestyle=dash, linewidth=1.8, drawstyle=steps,
-                              label=f"{names[index]}: {measure} {curve.summary:.4f}")
+            (line,) = ax.plot(
+                x,
+                y,
+                color=colour,
+                linestyle=dash,
+                linewidth=1.8,
+                drawstyle=steps,
+                label=f"{names[index]}: {measure} {curve.summary:.4f}",
+            )
             handles.append(line)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
@@ -141,8 +152,16 @@ class RocCurveDisplay(_Curves):
     curves: list[Curve]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       pos_label: Any = None, sample_weight: Any = None) -> "RocCurveDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+    ) -> "RocCurveDisplay":
         """Draw a fitted classifier; see `roc` for the parameters.
 
         Returns
@@ -170,8 +189,9 @@ class RocCurveDisplay(_Curves):
         RocCurveDisplay
         """
         handles = self._draw(ax, "area", ("false positive rate", "true positive rate"), "default")
-        handles += self.ax_.plot([0, 1], [0, 1], color=ink(self.ax_), linewidth=0.8, linestyle=":",
-                                 label="by chance: area 0.5")
+        handles += self.ax_.plot(
+            [0, 1], [0, 1], color=ink(self.ax_), linewidth=0.8, linestyle=":", label="by chance: area 0.5"
+        )
         outside_legend(self.ax_, handles)
         return self
 
@@ -203,8 +223,16 @@ class PrecisionRecallDisplay(_Curves):
     prevalence: list[float]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       pos_label: Any = None, sample_weight: Any = None) -> "PrecisionRecallDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+    ) -> "PrecisionRecallDisplay":
         """Draw a fitted classifier; see `precision_recall` for the parameters.
 
         Returns
@@ -215,8 +243,9 @@ class PrecisionRecallDisplay(_Curves):
 
         curves, prevalence = [], []
         for name, positive, scores in _one_vs_rest(estimator, X, y, pos_label):
-            precision, recall, _ = precision_recall_curve(positive, scores, sample_weight=sample_weight,
-                                                          drop_intermediate=True)
+            precision, recall, _ = precision_recall_curve(
+                positive, scores, sample_weight=sample_weight, drop_intermediate=True
+            )
             mean = float(average_precision_score(positive, scores, sample_weight=sample_weight))
             curves.append(Curve(name, recall, precision, mean))
             prevalence.append(float(np.average(positive, weights=sample_weight)))
@@ -236,18 +265,28 @@ class PrecisionRecallDisplay(_Curves):
         """
         handles = self._draw(ax, "average precision", ("recall", "precision"), "steps-post")
         for index, share in enumerate(self.prevalence):
-            self.ax_.axhline(share, color=PALETTE[index % len(PALETTE)], linewidth=0.9, linestyle=":",
-                             zorder=1)
+            self.ax_.axhline(
+                share, color=PALETTE[index % len(PALETTE)], linewidth=0.9, linestyle=":", zorder=1
+            )
         from matplotlib.lines import Line2D
 
-        handles.append(Line2D([], [], color=ink(self.ax_), linewidth=0.9, linestyle=":",
-                              label="by chance: share of the class"))
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=ink(self.ax_),
+                linewidth=0.9,
+                linestyle=":",
+                label="by chance: share of the class",
+            )
+        )
         outside_legend(self.ax_, handles)
         return self
 
 
-def roc(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any = None,
-        sample_weight: Any = None) -> "Axes":
+def roc(
+    model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any = None, sample_weight: Any = None
+) -> "Axes":
     """Draw the receiver operating characteristic: true against false positives.
 
     Parameters
@@ -276,12 +315,14 @@ def roc(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any 
     >>> plot.roc(LogisticRegression().fit(X, y), X, y).get_xlabel()
     'false positive rate'
     """
-    return RocCurveDisplay.from_estimator(model, X, y, ax=ax, pos_label=pos_label,
-                                          sample_weight=sample_weight).ax_
+    return RocCurveDisplay.from_estimator(
+        model, X, y, ax=ax, pos_label=pos_label, sample_weight=sample_weight
+    ).ax_
 
 
-def precision_recall(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any = None,
-                     sample_weight: Any = None) -> "Axes":
+def precision_recall(
+    model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, pos_label: Any = None, sample_weight: Any = None
+) -> "Axes":
     """Draw precision against recall, the better picture where the positive class is rare.
 
     Parameters
@@ -300,5 +341,6 @@ def precision_recall(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, po
     >>> plot.precision_recall(LogisticRegression().fit(X, y), X, y).get_ylabel()
     'precision'
     """
-    return PrecisionRecallDisplay.from_estimator(model, X, y, ax=ax, pos_label=pos_label,
-                                                 sample_weight=sample_weight).ax_
+    return PrecisionRecallDisplay.from_estimator(
+        model, X, y, ax=ax, pos_label=pos_label, sample_weight=sample_weight
+    ).ax_

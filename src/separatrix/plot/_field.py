@@ -38,8 +38,9 @@ def grid_lines(flat: NDArray[np.float64], resolution: int) -> tuple[NDArray[np.f
     return u, v
 
 
-def survey(model: Any, samples: Samples, plane: Plane, flat: NDArray[np.float64], classes: list[Any],
-           resolution: int) -> Field:
+def survey(
+    model: Any, samples: Samples, plane: Plane, flat: NDArray[np.float64], classes: list[Any], resolution: int
+) -> Field:
     """Ask the model for its decisions, and its scores if it has any, on the plane around the points."""
     u, v = grid_lines(flat, resolution)
     coordinates = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
@@ -60,8 +61,17 @@ def draw_regions(ax: "Axes", field: Field, n_classes: int) -> None:
 
     u, v = field.u, field.v
     tints = ListedColormap([class_style(index).tint for index in range(n_classes)])
-    ax.imshow(field.region, origin="lower", extent=(u[0], u[-1], v[0], v[-1]), aspect="auto", cmap=tints,
-              vmin=-0.5, vmax=n_classes - 0.5, interpolation="nearest", zorder=0)
+    ax.imshow(
+        field.region,
+        origin="lower",
+        extent=(u[0], u[-1], v[0], v[-1]),
+        aspect="auto",
+        cmap=tints,
+        vmin=-0.5,
+        vmax=n_classes - 0.5,
+        interpolation="nearest",
+        zorder=0,
+    )
     ax.set_xlim(u[0], u[-1])
     ax.set_ylim(v[0], v[-1])
 
@@ -73,8 +83,11 @@ def draw_edges(ax: "Axes", field: Field) -> list[Any]:
     scores, region = field.scores, field.region
     if scores is not None and scores.ndim == 2:
         heights = [scores]
-    elif scores is not None and scores.shape[-1] > region.max() and \
-            (scores.argmax(axis=-1) == region).mean() > 0.999:
+    elif (
+        scores is not None
+        and scores.shape[-1] > region.max()
+        and (scores.argmax(axis=-1) == region).mean() > 0.999
+    ):
         ordered = np.sort(scores, axis=-1)
         best, second = ordered[..., -1:], ordered[..., -2:-1]
         lead = scores - np.where(scores == best, second, best)  # of each class over the best other class
@@ -100,8 +113,9 @@ def draw_levels(ax: "Axes", field: Field, levels: list[float], name: str) -> tup
     """Draw dashed lines of a single score; return a legend entry, if any line is seen, and the lines."""
     from matplotlib.lines import Line2D
 
-    lines = ax.contour(field.u, field.v, field.scores, levels=sorted(levels), colors=INK, linewidths=1.0,
-                       linestyles="--")
+    lines = ax.contour(
+        field.u, field.v, field.scores, levels=sorted(levels), colors=INK, linewidths=1.0, linestyles="--"
+    )
     if not visible(lines):
         return [], lines
     return [Line2D([], [], color=INK, linewidth=1.0, linestyle="--", label=name)], lines
@@ -118,8 +132,9 @@ def draw_contours(ax: "Axes", field: Field, levels: Any) -> list[Any]:
         ordered = np.sort(values, axis=-1)
         values, name = ordered[..., -1] - ordered[..., -2], "equal lead of the best score"
     wanted = 9 if levels is True else sorted(float(level) for level in levels)
-    lines = ax.contour(field.u, field.v, values, levels=wanted, colors="#555555", linewidths=0.7,
-                       linestyles="-")
+    lines = ax.contour(
+        field.u, field.v, values, levels=wanted, colors="#555555", linewidths=0.7, linestyles="-"
+    )
     if not visible(lines):
         return []
     ax.clabel(lines, fontsize=7, fmt="%g")
@@ -138,8 +153,9 @@ def hatch(ax: "Axes", field: Field, where: Array, label: str) -> list[Any]:
     if not where.any():
         return []
     # The grey shows parts that are too small to hold a hatch.
-    marked = ax.contourf(field.u, field.v, where.astype(float), levels=[0.5, 1.5], colors=["#00000022"],
-                         hatches=["////"])
+    marked = ax.contourf(
+        field.u, field.v, where.astype(float), levels=[0.5, 1.5], colors=["#00000022"], hatches=["////"]
+    )
     marked.set_edgecolor("#00000055")
     marked.set_linewidth(0.0)
     return [Patch(facecolor="#00000022", edgecolor="#00000077", hatch="////", label=label)]

@@ -57,8 +57,9 @@ class KernelMatrixDisplay(Display):
     total: int = 0
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *,
-                       ax: "Axes | None" = None) -> "KernelMatrixDisplay":
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None
+    ) -> "KernelMatrixDisplay":
         """Draw the kernel of an estimator, fitted or not; see `kernel_matrix` for the parameters.
 
         Returns
@@ -67,8 +68,9 @@ class KernelMatrixDisplay(Display):
         """
         final = final_step(estimator)
         if not hasattr(final, "kernel"):
-            raise ValueError(f"{type(final).__name__} has no kernel; give one of "
-                             "separatrix.kernels instead of it")
+            raise ValueError(
+                f"{type(final).__name__} has no kernel; give one of separatrix.kernels instead of it"
+            )
         steps = getattr(estimator, "steps", None)
         features = estimator[:-1].transform(X) if isinstance(steps, list) and len(steps) > 1 else X
         known = ("gamma", "degree", "coef0")
@@ -82,8 +84,9 @@ class KernelMatrixDisplay(Display):
         return cls.from_kernel(kernel, features, y, ax=ax, **settings)
 
     @classmethod
-    def from_kernel(cls, kernel: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                    **settings: Any) -> "KernelMatrixDisplay":
+    def from_kernel(
+        cls, kernel: Any, X: Any, y: Any, *, ax: "Axes | None" = None, **settings: Any
+    ) -> "KernelMatrixDisplay":
         """Draw a kernel.
 
         Parameters
@@ -148,9 +151,14 @@ class KernelMatrixDisplay(Display):
         beyond = 0 < usual < most / 3  # few samples would take all the contrast: cut the scale
         if beyond:
             most = usual
-        image = ax.imshow(values, cmap="RdBu" if signed else "viridis", interpolation="nearest",
-                          vmin=-most if signed else min(0.0, float(values.min())), vmax=most,
-                          extent=(0, count, count, 0))
+        image = ax.imshow(
+            values,
+            cmap="RdBu" if signed else "viridis",
+            interpolation="nearest",
+            vmin=-most if signed else min(0.0, float(values.min())),
+            vmax=most,
+            extent=(0, count, count, 0),
+        )
         _, starts, sizes = np.unique(self.labels, return_index=True, return_counts=True)
         for edge in starts[1:]:
             for draw in (ax.axhline, ax.axvline):
@@ -163,10 +171,23 @@ class KernelMatrixDisplay(Display):
         from matplotlib.patches import Rectangle
 
         for index, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-            ax.add_patch(Rectangle((-0.022 * count, start), 0.016 * count, size, clip_on=False, linewidth=0,
-                                   facecolor=class_style(index).colour))
-        self.figure_.colorbar(image, ax=ax, label="k(x, x')", shrink=0.9,
-                              extend=("both" if signed else "max") if beyond else "neither")
+            ax.add_patch(
+                Rectangle(
+                    (-0.022 * count, start),
+                    0.016 * count,
+                    size,
+                    clip_on=False,
+                    linewidth=0,
+                    facecolor=class_style(index).colour,
+                )
+            )
+        self.figure_.colorbar(
+            image,
+            ax=ax,
+            label="k(x, x')",
+            shrink=0.9,
+            extend=("both" if signed else "max") if beyond else "neither",
+        )
         part = f"{count:,} of {self.total:,}" if count < self.total else f"{count:,}"
         ax.set_xlabel(f"{part} samples, ordered by class")
         ax.set_title(_LONG_NUMBER.sub(lambda found: f"{float(found[0]):.4g}", self.title), fontsize="small")

@@ -86,15 +86,27 @@ class LossesDisplay(Display):
             style = DASHES[index % len(DASHES)]
             # Later rows lie below earlier ones, the last is broad: squared and squared hinge share a branch.
             width = 3.2 if loss.name == "squared" else 1.8
-            (line,) = ax.plot(margins, self.values[name], color=colour, linestyle=style, linewidth=width,
-                              zorder=3 - 0.1 * index, label=f"{loss.name.replace('_', ' ')}:  {loss.formula}")
+            (line,) = ax.plot(
+                margins,
+                self.values[name],
+                color=colour,
+                linestyle=style,
+                linewidth=width,
+                zorder=3 - 0.1 * index,
+                label=f"{loss.name.replace('_', ' ')}:  {loss.formula}",
+            )
             handles.append(line)
             if lower is not None:
                 # The slope jumps where the loss has a kink: a gap in the line instead of a slanted stroke.
                 jumps = np.flatnonzero(np.abs(np.diff(self.slopes[name])) > 0.5)
-                lower.plot(np.insert(margins, jumps + 1, margins[jumps]),
-                           np.insert(self.slopes[name], jumps + 1, np.nan),
-                           color=colour, linestyle=style, linewidth=width, zorder=3 - 0.1 * index)
+                lower.plot(
+                    np.insert(margins, jumps + 1, margins[jumps]),
+                    np.insert(self.slopes[name], jumps + 1, np.nan),
+                    color=colour,
+                    linestyle=style,
+                    linewidth=width,
+                    zorder=3 - 0.1 * index,
+                )
         ax.set_xlim(margins[0], margins[-1])
         ax.set_ylim(-0.06, 4.0)
         ax.axvline(0.0, color=ink(ax), linewidth=0.6, alpha=0.5, zorder=0)

@@ -93,9 +93,18 @@ class MarginDisplay(Display):
             self.width = 2.0 * self.level / float(np.linalg.norm(self.slope))
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       names: Sequence[str] | None = None, directions: Any = None,
-                       level: float | None = None, resolution: int = 200) -> "MarginDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        names: Sequence[str] | None = None,
+        directions: Any = None,
+        level: float | None = None,
+        resolution: int = 200,
+    ) -> "MarginDisplay":
         """Draw a fitted classifier of two classes; see `margin` for the parameters.
 
         Returns
@@ -105,8 +114,10 @@ class MarginDisplay(Display):
         name = type(final_step(estimator)).__name__
         classes = list(np.asarray(getattr(estimator, "classes_", ())))
         if len(classes) != 2 or not hasattr(estimator, "decision_function"):
-            raise ValueError(f"a margin is drawn for two classes and a decision_function; {name} has "
-                             f"{len(classes)} classes: fit it to two of them, or draw plot.boundary")
+            raise ValueError(
+                f"a margin is drawn for two classes and a decision_function; {name} has "
+                f"{len(classes)} classes: fit it to two of them, or draw plot.boundary"
+            )
         if level is None:
             own = getattr(final_step(estimator), "margin", None)
             level = float(own) if isinstance(own, (int, float)) and own > 0 else 1.0
@@ -122,8 +133,18 @@ class MarginDisplay(Display):
         field = survey(estimator, samples, plane, flat, classes, resolution)
         codes = np.where(truth == classes[1], 1, -1).astype(np.int8)
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        return cls(field, plane, flat, truth, classes, codes, scores, float(level),
-                   support_rows(estimator, X, count), _slope(estimator, samples, plane)).plot(ax)
+        return cls(
+            field,
+            plane,
+            flat,
+            truth,
+            classes,
+            codes,
+            scores,
+            float(level),
+            support_rows(estimator, X, count),
+            _slope(estimator, samples, plane),
+        ).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "MarginDisplay":
         """Draw.
@@ -174,14 +195,27 @@ class MarginDisplay(Display):
         rows = choose_marks(drawn[missing[drawn]])
         ends = self._feet(rows, lines)
         if ends is not None and len(rows):
-            ways = LineCollection(list(np.stack([self.points[rows], ends], axis=1)), colors=_SLACK,
-                                  linewidths=1.1 if len(rows) < 200 else 0.5, zorder=2.5, label="slack")
+            ways = LineCollection(
+                list(np.stack([self.points[rows], ends], axis=1)),
+                colors=_SLACK,
+                linewidths=1.1 if len(rows) < 200 else 0.5,
+                zorder=2.5,
+                label="slack",
+            )
             ax.add_collection(ways, autolim=False)
         if not missing.any():
             return []
         total = f"slack ξ > 0 ({missing.sum():,}), sum {self.slacks.sum():.3g}"
-        return [Line2D([], [], color=_SLACK, linewidth=1.4, label=total,
-                       linestyle="-" if ends is not None else "none")]
+        return [
+            Line2D(
+                [],
+                [],
+                color=_SLACK,
+                linewidth=1.4,
+                label=total,
+                linestyle="-" if ends is not None else "none",
+            )
+        ]
 
     def _feet(self, rows: NDArray[np.intp], lines: Any) -> NDArray[np.float64] | None:
         """Return the nearest point of its own margin for each row; None where the plane cannot show it."""
@@ -218,13 +252,30 @@ def _cross(ax: "Axes", points: NDArray[np.float64], size: float, total: int) -> 
     if total == 0:
         return []
     if len(points):
-        ax.scatter(points[:, 0], points[:, 1], s=size * 1.6, c=INK, marker="x",
-                   linewidths=1.2 if size > 15 else 0.7, zorder=5, label="misclassified")
+        ax.scatter(
+            points[:, 0],
+            points[:, 1],
+            s=size * 1.6,
+            c=INK,
+            marker="x",
+            linewidths=1.2 if size > 15 else 0.7,
+            zorder=5,
+            label="misclassified",
+        )
     return [Line2D([], [], linestyle="none", marker="x", color=INK, label=f"misclassified ({total:,})")]
 
 
-def margin(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Sequence[str] | None = None,
-           directions: Any = None, level: float | None = None, resolution: int = 200) -> "Axes":
+def margin(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Axes | None" = None,
+    names: Sequence[str] | None = None,
+    directions: Any = None,
+    level: float | None = None,
+    resolution: int = 200,
+) -> "Axes":
     r"""Draw the margin of a classifier, its support vectors and the slacks ``ξ = max(0, b − y f(x))``.
 
     The solid line is the boundary ``f(x) = 0``, the dashed ones are ``f(x) = ±b``. Rings are support vectors:
@@ -264,5 +315,6 @@ def margin(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Seque
     >>> [text.get_text() for text in ax.get_legend().get_texts()][2]
     'support vectors (2)'
     """
-    return MarginDisplay.from_estimator(model, X, y, ax=ax, names=names, directions=directions, level=level,
-                                        resolution=resolution).ax_
+    return MarginDisplay.from_estimator(
+        model, X, y, ax=ax, names=names, directions=directions, level=level, resolution=resolution
+    ).ax_

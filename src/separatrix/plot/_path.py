@@ -45,8 +45,16 @@ class PathDisplay(Display):
     column: int = 0
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, Cs: Sequence[float] | int = 20,
-                       column: int = 0, ax: "Axes | None" = None) -> "PathDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        Cs: Sequence[float] | int = 20,
+        column: int = 0,
+        ax: "Axes | None" = None,
+    ) -> "PathDisplay":
         """Fit the estimator for a row of values of ``C`` and draw it.
 
         Parameters
@@ -78,8 +86,10 @@ class PathDisplay(Display):
         """
         model = final_step(estimator)
         if model is not estimator or not hasattr(model, "path"):
-            raise TypeError("a path over C is fitted for LinearSVC and LogisticRegression themselves, not "
-                            f"for {type(estimator).__name__}; transform the data before")
+            raise TypeError(
+                "a path over C is fitted for LinearSVC and LogisticRegression themselves, not "
+                f"for {type(estimator).__name__}; transform the data before"
+            )
         own = ("C", "warm_start")  # what the path itself decides
         parameters = {name: value for name, value in model.get_params().items() if name not in own}
         return cls.from_path(type(model).path(X, y, Cs, **parameters), column=column, ax=ax)
@@ -123,9 +133,15 @@ def _draw_weights(ax: "Axes", result: Any, weights: Any) -> list[Any]:
         named = rank < _NAMED
         name = f"feature {feature}" if result.features is None else result.features[feature]
         colour = PALETTE[rank % len(PALETTE)] if named else "0.75"
-        (line,) = ax.plot(result.Cs, weights[:, feature], color=colour,
-                          linestyle=DASHES[rank % len(DASHES)] if named else "-",
-                          linewidth=1.8 if named else 0.8, zorder=3 - 0.01 * rank, label=name)
+        (line,) = ax.plot(
+            result.Cs,
+            weights[:, feature],
+            color=colour,
+            linestyle=DASHES[rank % len(DASHES)] if named else "-",
+            linewidth=1.8 if named else 0.8,
+            zorder=3 - 0.01 * rank,
+            label=name,
+        )
         if named:
             handles.insert(0, line)
     if len(order) > _NAMED:
@@ -140,8 +156,15 @@ def _draw_weights(ax: "Axes", result: Any, weights: Any) -> list[Any]:
 
 def _draw_margins(ax: "Axes", Cs: Any, margins: Any) -> Any:
     shown = np.isfinite(margins)
-    (line,) = ax.plot(Cs[shown], margins[shown], color=ink(ax), linewidth=1.8,
-                      marker="o", markersize=3.5, label="margin width 2/‖w‖")
+    (line,) = ax.plot(
+        Cs[shown],
+        margins[shown],
+        color=ink(ax),
+        linewidth=1.8,
+        marker="o",
+        markersize=3.5,
+        label="margin width 2/‖w‖",
+    )
     if shown.any():
         ax.set_yscale("log")
     ax.set_ylabel("margin width (log scale)")

@@ -48,14 +48,20 @@ def read_samples(X: Any) -> Samples:
     """Take numbers and column names out of an array, a sparse matrix or a table."""
     if hasattr(X, "tocsr"):
         csr = X.tocsr()
-        return Samples(csr, None, lambda points: points.astype(csr.dtype, copy=False) if csr.dtype.kind == "f"
-                       else points)
+        return Samples(
+            csr,
+            None,
+            lambda points: points.astype(csr.dtype, copy=False) if csr.dtype.kind == "f" else points,
+        )
     columns = getattr(X, "columns", None)
     if columns is not None and hasattr(X, "column_names"):  # an Arrow table: its columns are the data
         names = [str(name) for name in X.column_names]
         rows = np.column_stack([np.asarray(column) for column in X.columns])
-        return Samples(_numeric(rows), names,
-                       lambda points: type(X).from_pydict(dict(zip(X.column_names, points.T, strict=True))))
+        return Samples(
+            _numeric(rows),
+            names,
+            lambda points: type(X).from_pydict(dict(zip(X.column_names, points.T, strict=True))),
+        )
     if columns is not None:
         names = [str(name) for name in columns]
         rows = _numeric(np.asarray(X))
@@ -63,8 +69,9 @@ def read_samples(X: Any) -> Samples:
             return Samples(rows, names, lambda points: type(X)(points, schema=list(columns)))
         return Samples(rows, names, lambda points: type(X)(points, columns=columns))
     rows = _numeric(np.asarray(X))
-    return Samples(rows, None,
-                   lambda points: points.astype(rows.dtype, copy=False) if rows.dtype.kind == "f" else points)
+    return Samples(
+        rows, None, lambda points: points.astype(rows.dtype, copy=False) if rows.dtype.kind == "f" else points
+    )
 
 
 def _numeric(rows: NDArray[Any]) -> NDArray[Any]:
@@ -112,11 +119,17 @@ def find_plane(samples: Samples, names: Sequence[str] | None, model: Any, direct
         along = keep @ vectors[:, -1]
         along *= np.sign(along[np.abs(along).argmax()]) / np.linalg.norm(along)
         share = max(float(values[-1]), 0.0) / (float(np.trace(scatter)) or 1.0)
-        return Plane(mean, np.stack([normal, along]), ("across the boundary",
-                     f"main direction along the boundary\n({share:.1%} of variance)"), exact=False)
+        return Plane(
+            mean,
+            np.stack([normal, along]),
+            ("across the boundary", f"main direction along the boundary\n({share:.1%} of variance)"),
+            exact=False,
+        )
     axes, shares = _principal_directions(samples.rows, mean)
-    labels = (f"principal direction 1 ({shares[0]:.1%} of variance)",
-              f"principal direction 2 ({shares[1]:.1%} of variance)")
+    labels = (
+        f"principal direction 1 ({shares[0]:.1%} of variance)",
+        f"principal direction 2 ({shares[1]:.1%} of variance)",
+    )
     return Plane(mean, axes, labels, exact=False)
 
 
@@ -144,8 +157,10 @@ def _chosen_plane(samples: Samples, names: Sequence[str] | None, directions: Any
         return Plane(origin, axes, (named[numbers[0]], named[numbers[1]]), features == 2, remark)
     vectors = np.asarray(chosen, dtype=np.float64)
     if vectors.shape != (2, features) or not np.isfinite(vectors).all():
-        raise ValueError(f"directions must be two finite vectors of {features} numbers; "
-                         f"got an array of shape {vectors.shape}")
+        raise ValueError(
+            f"directions must be two finite vectors of {features} numbers; "
+            f"got an array of shape {vectors.shape}"
+        )
     first = vectors[0] / (np.linalg.norm(vectors[0]) or 1.0)
     second = vectors[1] - (vectors[1] @ first) * first
     if not first.any() or np.linalg.norm(second) <= 1e-10 * np.linalg.norm(vectors[1]):
@@ -212,9 +227,11 @@ def _principal_directions(rows: Any, mean: NDArray[np.float64]) -> tuple[NDArray
 
         ones = np.ones(count)
         centred = LinearOperator(
-            rows.shape, dtype=np.float64,
+            rows.shape,
+            dtype=np.float64,
             matvec=lambda v: rows @ v.reshape(-1) - float(mean @ v.reshape(-1)),
-            rmatvec=lambda u: rows.T @ u.reshape(-1) - mean * float(ones @ u.reshape(-1)))
+            rmatvec=lambda u: rows.T @ u.reshape(-1) - mean * float(ones @ u.reshape(-1)),
+        )
         _, singular, vectors = svds(centred, k=2, v0=np.ones(min(rows.shape)))
         order = np.argsort(singular)[::-1]
         values, directions = singular[order] ** 2, vectors[order]
@@ -229,16 +246,19 @@ def _scatter(rows: Any, mean: NDArray[np.float64]) -> NDArray[np.float64]:
     scatter = np.zeros((features, features))
     step = max(1, _BLOCK_NUMBERS // features)
     for start in range(0, rows.shape[0], step):
-        block = rows[start:start + step]
+        block = rows[start : start + step]
         centred = (block.toarray() if hasattr(block, "toarray") else block) - mean
         scatter += centred.T @ centred
     return scatter
 
 
-def on_grid(function: Callable[[Any], Any], plane: Plane, samples: Samples,
-            coordinates: NDArray[np.float64]) -> NDArray[Any]:
+def on_grid(
+    function: Callable[[Any], Any], plane: Plane, samples: Samples, coordinates: NDArray[np.float64]
+) -> NDArray[Any]:
     """Apply a method of the model to points of the plane, in blocks that fit into memory."""
     step = max(1, _BLOCK_NUMBERS // plane.origin.shape[0])
-    parts = [np.asarray(function(samples.wrap(plane.points(coordinates[start:start + step]))))
-             for start in range(0, len(coordinates), step)]
+    parts = [
+        np.asarray(function(samples.wrap(plane.points(coordinates[start : start + step]))))
+        for start in range(0, len(coordinates), step)
+    ]
     return np.concatenate(parts)

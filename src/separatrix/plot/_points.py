@@ -45,8 +45,9 @@ def choose_points(truth: NDArray[Any] | None, count: int, most: int = MOST_POINT
     # The first of each class in a random order: stable sorting keeps that order within the classes.
     by_class = shuffled[np.argsort(numbers[shuffled], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    return np.sort(np.concatenate([by_class[start:start + size]
-                                   for start, size in zip(starts, share, strict=True)]))
+    return np.sort(
+        np.concatenate([by_class[start : start + size] for start, size in zip(starts, share, strict=True)])
+    )
 
 
 def point_size(count: int) -> float:
@@ -59,8 +60,15 @@ def note(ax: "Axes", *words: str) -> None:
     said = [word for word in words if word]
     if said:
         figure: Any = ax.get_figure(root=True)
-        ax.text(0.0, 1.01, "; ".join(said), transform=ax.transAxes, fontsize="small", color=ink(figure),
-                verticalalignment="bottom")
+        ax.text(
+            0.0,
+            1.01,
+            "; ".join(said),
+            transform=ax.transAxes,
+            fontsize="small",
+            color=ink(figure),
+            verticalalignment="bottom",
+        )
 
 
 def thinned(drawn: NDArray[np.intp], count: int, marked: int = 0) -> str:
@@ -78,8 +86,9 @@ def choose_marks(rows: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(1).choice(rows, MOST_MARKS, replace=False))
 
 
-def draw_points(ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], drawn: NDArray[np.intp],
-                classes: list[Any]) -> list[Any]:
+def draw_points(
+    ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], drawn: NDArray[np.intp], classes: list[Any]
+) -> list[Any]:
     """Draw points with one colour and marker per class; return their legend entries."""
     from matplotlib.lines import Line2D
 
@@ -88,21 +97,60 @@ def draw_points(ax: "Axes", flat: NDArray[np.float64], truth: NDArray[Any], draw
     for index, label in enumerate(classes):
         style = class_style(index)
         members = drawn[truth[drawn] == label]
-        ax.scatter(flat[members, 0], flat[members, 1], s=size, c=style.colour, marker=style.marker,
-                   edgecolors=INK, linewidths=0.012 * size, zorder=3, label=str(label),
-                   alpha=1.0 if len(drawn) <= 1500 else 0.6)  # classes drawn first show through
-        handles.append(Line2D([], [], linestyle="none", marker=style.marker, color=style.colour, markersize=6,
-                              markeredgecolor=INK, markeredgewidth=0.4, label=str(label)))
+        ax.scatter(
+            flat[members, 0],
+            flat[members, 1],
+            s=size,
+            c=style.colour,
+            marker=style.marker,
+            edgecolors=INK,
+            linewidths=0.012 * size,
+            zorder=3,
+            label=str(label),
+            alpha=1.0 if len(drawn) <= 1500 else 0.6,
+        )  # classes drawn first show through
+        handles.append(
+            Line2D(
+                [],
+                [],
+                linestyle="none",
+                marker=style.marker,
+                color=style.colour,
+                markersize=6,
+                markeredgecolor=INK,
+                markeredgewidth=0.4,
+                label=str(label),
+            )
+        )
     return handles
 
 
-def ring(ax: "Axes", points: NDArray[np.float64], size: float, label: str, total: str,
-         colour: str = INK) -> list[Any]:
+def ring(
+    ax: "Axes", points: NDArray[np.float64], size: float, label: str, total: str, colour: str = INK
+) -> list[Any]:
     """Ring points; return the legend entry, with the total, which may count points that are not drawn."""
     from matplotlib.lines import Line2D
 
     if len(points):
-        ax.scatter(points[:, 0], points[:, 1], s=size * 2.6, facecolors="none", edgecolors=colour,
-                   linewidths=1.1 if size > 15 else 0.6, zorder=4, label=label)
-    return [Line2D([], [], linestyle="none", marker="o", markersize=9, markerfacecolor="none",
-                   markeredgecolor=colour, label=total)]
+        ax.scatter(
+            points[:, 0],
+            points[:, 1],
+            s=size * 2.6,
+            facecolors="none",
+            edgecolors=colour,
+            linewidths=1.1 if size > 15 else 0.6,
+            zorder=4,
+            label=label,
+        )
+    return [
+        Line2D(
+            [],
+            [],
+            linestyle="none",
+            marker="o",
+            markersize=9,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            label=total,
+        )
+    ]

@@ -68,9 +68,17 @@ class TubeDisplay(Display):
         self.slacks: NDArray[np.float64] = np.maximum(0.0, distance - self.epsilon)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: "Axes | None" = None,
-                       names: Sequence[str] | None = None, epsilon: float | None = None,
-                       resolution: int = 400) -> "TubeDisplay":
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: "Axes | None" = None,
+        names: Sequence[str] | None = None,
+        epsilon: float | None = None,
+        resolution: int = 400,
+    ) -> "TubeDisplay":
         """Draw a fitted regression; see `tube` for the parameters.
 
         Returns
@@ -82,8 +90,9 @@ class TubeDisplay(Display):
             own = final.get_params(deep=False) if hasattr(final, "get_params") else vars(final)
             epsilon = getattr(final, "epsilon_", own.get("epsilon"))
             if epsilon is None:
-                raise ValueError(f"{type(final).__name__} has no epsilon; give half the tube's height, "
-                                 "epsilon=")
+                raise ValueError(
+                    f"{type(final).__name__} has no epsilon; give half the tube's height, epsilon="
+                )
         if not float(epsilon) >= 0:
             raise ValueError(f"epsilon must not be negative, not {epsilon!r}")
         samples = read_samples(X)
@@ -111,8 +120,9 @@ class TubeDisplay(Display):
             pad = 0.04 * np.ptp(predicted) or 1.0
             ends = np.array([predicted.min() - pad, predicted.max() + pad])
             line, labels = np.stack([ends, ends]), ("prediction f(x)", "target")
-        return cls(position, target, predicted, float(epsilon), line, labels,
-                   support_rows(estimator, X, count)).plot(ax)
+        return cls(
+            position, target, predicted, float(epsilon), line, labels, support_rows(estimator, X, count)
+        ).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "TubeDisplay":
         """Draw.
@@ -139,10 +149,30 @@ class TubeDisplay(Display):
         count = len(self.target)
         drawn = choose_points(None, count)
         size = point_size(len(drawn))
-        ax.scatter(self.position[drawn], self.target[drawn], s=size, c=PALETTE[0], marker="o", edgecolors=INK,
-                   linewidths=0.012 * size, zorder=3, label="samples")
-        handles: list[Any] = [Line2D([], [], linestyle="none", marker="o", color=PALETTE[0], markersize=6,
-                                     markeredgecolor=INK, markeredgewidth=0.4, label="samples")]
+        ax.scatter(
+            self.position[drawn],
+            self.target[drawn],
+            s=size,
+            c=PALETTE[0],
+            marker="o",
+            edgecolors=INK,
+            linewidths=0.012 * size,
+            zorder=3,
+            label="samples",
+        )
+        handles: list[Any] = [
+            Line2D(
+                [],
+                [],
+                linestyle="none",
+                marker="o",
+                color=PALETTE[0],
+                markersize=6,
+                markeredgecolor=INK,
+                markeredgewidth=0.4,
+                label="samples",
+            )
+        ]
         points = np.stack([self.position, self.target], axis=1)
         if self.support is not None:
             held, kind = np.isin(np.arange(count), self.support), "support vectors"
@@ -157,13 +187,33 @@ class TubeDisplay(Display):
         if outside.any():
             rim = self.predicted + np.sign(self.target - self.predicted) * self.epsilon
             ways = np.stack([points[rows], np.stack([self.position[rows], rim[rows]], axis=1)], axis=1)
-            ax.add_collection(LineCollection(list(ways), colors=PALETTE[5], zorder=2.5, label="slack",
-                                             linewidths=1.1 if len(rows) < 200 else 0.5))
-            handles.append(Line2D([], [], color=PALETTE[5], linewidth=1.4,
-                                  label=f"slack ({outside.sum():,}), sum {self.slacks.sum():.3g}"))
-        handles += [Line2D([], [], color=line, linewidth=1.8, label="prediction f(x)"),
-                    Patch(facecolor="#56B4E959", edgecolor=line, linestyle="--",
-                          label=f"tube: within ±{self.epsilon:.3g}")]
+            ax.add_collection(
+                LineCollection(
+                    list(ways),
+                    colors=PALETTE[5],
+                    zorder=2.5,
+                    label="slack",
+                    linewidths=1.1 if len(rows) < 200 else 0.5,
+                )
+            )
+            handles.append(
+                Line2D(
+                    [],
+                    [],
+                    color=PALETTE[5],
+                    linewidth=1.4,
+                    label=f"slack ({outside.sum():,}), sum {self.slacks.sum():.3g}",
+                )
+            )
+        handles += [
+            Line2D([], [], color=line, linewidth=1.8, label="prediction f(x)"),
+            Patch(
+                facecolor="#56B4E959",
+                edgecolor=line,
+                linestyle="--",
+                label=f"tube: within ±{self.epsilon:.3g}",
+            ),
+        ]
         ax.set_xlim(u[0], u[-1])
         label_axes(ax, self.labels)
         note(ax, thinned(drawn, count, int(held[drawn].sum())))
@@ -171,8 +221,16 @@ class TubeDisplay(Display):
         return self
 
 
-def tube(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Sequence[str] | None = None,
-         epsilon: float | None = None, resolution: int = 400) -> "Axes":
+def tube(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    ax: "Axes | None" = None,
+    names: Sequence[str] | None = None,
+    epsilon: float | None = None,
+    resolution: int = 400,
+) -> "Axes":
     r"""Draw a regression with its tube ``|y − f(x)| ≤ ε``, support vectors and slacks.
 
     With one feature the picture shows targets and prediction over it. With more, targets stand over their
@@ -207,5 +265,6 @@ def tube(model: Any, X: Any, y: Any, *, ax: "Axes | None" = None, names: Sequenc
     >>> plot.tube(SVR(epsilon=0.5).fit(X, y), X, y).get_ylabel()
     'target'
     """
-    return TubeDisplay.from_estimator(model, X, y, ax=ax, names=names, epsilon=epsilon,
-                                      resolution=resolution).ax_
+    return TubeDisplay.from_estimator(
+        model, X, y, ax=ax, names=names, epsilon=epsilon, resolution=resolution
+    ).ax_

@@ -97,9 +97,11 @@ class _Data:
         if self._counts is None:
             d = self.view.shape[1]
             counts = self.view.map_sum(
-                lambda rows, block: np.bincount(block.indices, minlength=d)
-                if hasattr(block, "tocsr")
-                else np.full(d, rows.stop - rows.start)
+                lambda rows, block: (
+                    np.bincount(block.indices, minlength=d)
+                    if hasattr(block, "tocsr")
+                    else np.full(d, rows.stop - rows.start)
+                )
             )
             self._counts = np.asarray(counts)
         return float(self._counts[features].sum())

@@ -66,9 +66,7 @@ class SoftmaxGap:
     the probability of the wrong class and ``α = C s y μ``.
     """
 
-    def __init__(
-        self, problem: Problem, C: float, weights: Array | None, padded: int, threads: int
-    ) -> None:
+    def __init__(self, problem: Problem, C: float, weights: Array | None, padded: int, threads: int) -> None:
         self.problem, self.view, self.padded, self.threads = problem, problem.view, padded, threads
         n = self.view.shape[0]
         self.columns = problem.columns

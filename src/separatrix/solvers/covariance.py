@@ -41,9 +41,7 @@ class Factor:
         return int(self.whitening.shape[1])
 
 
-def factorise(
-    cov: Array, size: Array | None = None, *, tol: float = 0.0, own_units: bool = False
-) -> Factor:
+def factorise(cov: Array, size: Array | None = None, *, tol: float = 0.0, own_units: bool = False) -> Factor:
     """Factorise a covariance.
 
     Parameters

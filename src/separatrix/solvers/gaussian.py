@@ -251,9 +251,7 @@ def log_posterior(scores: Array) -> Array:
     return np.asarray(scores - log_sum_exp(scores)[:, None])
 
 
-def log_likelihood(
-    moments: Moments, log_priors: Array, log_dets: Any, ranks: Any, traces: float
-) -> float:
+def log_likelihood(moments: Moments, log_priors: Array, log_dets: Any, ranks: Any, traces: float) -> float:
     """Return ``Σ s_i log(π_k N(x_i; μ_k, Σ_k))`` over the samples that the moments describe.
 
     ``traces`` is ``Σ_k tr(Σ_k⁺ S_k)``.

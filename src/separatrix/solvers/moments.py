@@ -98,9 +98,7 @@ class Moments:
 
     def copy(self) -> Moments:
         """Return moments that can change by themselves."""
-        return Moments(
-            self.weight.copy(), self.mean.copy(), self.scatter.copy(), self.rest.copy(), self.kind
-        )
+        return Moments(self.weight.copy(), self.mean.copy(), self.scatter.copy(), self.rest.copy(), self.kind)
 
     def __add__(self, other: Moments) -> Moments:
         return self.copy().__iadd__(other)

@@ -56,9 +56,7 @@ class SampleFactor:
         Whether it can be used.
     """
 
-    def __init__(
-        self, X: Any, root: Array, mean: Array, alpha: float, expired: Callable[[], bool]
-    ) -> None:
+    def __init__(self, X: Any, root: Array, mean: Array, alpha: float, expired: Callable[[], bool]) -> None:
         n = X.shape[0]
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * _along(X, mean)
         diagonal = np.square(root) * squares + alpha

@@ -158,9 +158,7 @@ def two_linear(view: DataView, positive: Array, clock: Clock) -> PairVerdict:
             residual=residuals[best],
         )
     support, weights = _combinations(plain)
-    return PairVerdict(
-        "unknown", support, weights, max(0.0, plain.lower), plain.upper, residual=residuals[0]
-    )
+    return PairVerdict("unknown", support, weights, max(0.0, plain.lower), plain.upper, residual=residuals[0])
 
 
 def centre_and_width(view: DataView) -> tuple[Array, Array]:

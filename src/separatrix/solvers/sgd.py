@@ -154,9 +154,7 @@ class SgdSolver:
         self.objectives, self._learning = [0.0] * problem.columns, [True] * problem.columns
         self._allocate(coef, intercept, average, t)
 
-    def _allocate(
-        self, coef: Array, intercept: Array, average: tuple[Array, Array] | None, t: float
-    ) -> None:
+    def _allocate(self, coef: Array, intercept: Array, average: tuple[Array, Array] | None, t: float) -> None:
         problem, dtype, K = self.problem, self.view.dtype, self.problem.columns
         d = self.view.shape[1]
         layout = (d, K) if self.sparse else (K, d)

@@ -167,9 +167,7 @@ class SmoothObjective:
             else:
                 if block.shape[1] > 1 and block.strides[1] != block.itemsize:
                     block = np.ascontiguousarray(block)
-                total[-1] += _hot.sweep_dense(
-                    block, single, *common, coef, intercept, gradient, slopes, kept
-                )
+                total[-1] += _hot.sweep_dense(block, single, *common, coef, intercept, gradient, slopes, kept)
             return total
 
         size = P * d + P + 1

@@ -114,9 +114,7 @@ def _explain(
         "interrupted": "interrupted",
     }[outcome.status]
     more = "raise tol" if out_of_reach else "raise max_iter or tol"
-    remedy = {"max_iter": more, "max_time": "raise max_time or tol"}.get(
-        outcome.status, "fit again to go on"
-    )
+    remedy = {"max_iter": more, "max_time": "raise max_time or tol"}.get(outcome.status, "fit again to go on")
     words = [f"{reason} (KKT violation {violation:.2g}, asked {tol:.2g})", f"{advice or remedy}"]
     return "; ".join([*words, within] if within else words)
 

@@ -43,9 +43,7 @@ class SgdTracer:
         self.X = X
         weights, seed = self.problem.weights, model._seed()
         self.visits = Visits(view_of(X), numbers, weights, shuffle=model.shuffle, seed=seed, content=False)
-        self.rule = StepRule(
-            model.learning_rate, float(model.eta0), float(model.power_t), float(model.alpha)
-        )
+        self.rule = StepRule(model.learning_rate, float(model.eta0), float(model.power_t), float(model.alpha))
         K = self.coding.columns
         self.W, self.b = np.zeros((K, X.shape[1])), np.zeros(K)
         self.owed, self.paid = np.zeros(K), np.zeros(self.W.shape)

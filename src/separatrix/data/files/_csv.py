@@ -68,9 +68,7 @@ class CsvSource(TabularSource):
         with open_errors(self.name):
             texts = self._texts_at_first()
         if texts is not None:
-            return {
-                name: "text" if text else "number" for name, text in zip(self.names, texts, strict=True)
-            }
+            return {name: "text" if text else "number" for name, text in zip(self.names, texts, strict=True)}
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -103,9 +101,7 @@ class CsvSource(TabularSource):
                 head = file.read(size + 1)
             end = len(head) if len(head) <= size else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
             if end:
-                return text_columns(
-                    head[:end], len(self.names), self.header.delimiter, self.reading.quote
-                )
+                return text_columns(head[:end], len(self.names), self.header.delimiter, self.reading.quote)
             if size >= _LONGEST_LINE:
                 break
             size *= 8
