@@ -130,7 +130,7 @@ class OneClassSVM(OutlierMixin, KernelSVM):  # type: ignore[misc]
             by = digits * largest * total
             if not machine.vanishes:  # it costs by * total at most: within the gap asked for
                 by = min(by, 0.5 * solver.gap * abs(machine.dual) / total)
-            return raised(machine, upper, by)
+            return raised(machine, upper, by, float(solver.solutions.doubt[0]))
 
         def keep(model: OneClassSVM, solver: Solver) -> None:
             machine = found(solver)

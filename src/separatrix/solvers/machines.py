@@ -202,13 +202,15 @@ def drowned(machines: Machines, gap: float) -> Array:
     return np.asarray((machines.relative_gap > gap) & (machines.rounding > 0.5 * machines.gap))
 
 
-def raised(machine: Machine, upper: Array, by: float) -> Machine:
+def raised(machine: Machine, upper: Array, by: float, doubt: float) -> Machine:
     """Return a one-class machine whose intercept is larger by a number, and what is proven of that one.
 
-    ``P(b + δ) = P(b) + δ Σ a + Σ u_i (max(0, −h_i − δ) − max(0, −h_i))``.
+    ``P(b + δ) = P(b) + δ Σ a + Σ u_i (max(0, −h_i − δ) − max(0, −h_i))``. Scores ``h`` may be wrong by
+    ``doubt``, so that slacks count as smaller by it: less can be saved of them.
     """
+    saved = np.clip(machine.slack - doubt, 0.0, by)
+    more = by * float(machine.coef.sum()) - float(np.sum(upper * saved))
     slack = np.maximum(machine.slack - by, 0.0)
-    more = by * float(machine.coef.sum()) - float(np.sum(upper * (machine.slack - slack)))
     return _dearer(replace(machine, intercept=machine.intercept + by, slack=slack), more)
 
 
