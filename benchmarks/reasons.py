@@ -4,8 +4,9 @@ UNKNOWN = "no reason is known; it is open work"
 
 _RIDGE = {
     "Gaussian": "the work is one Gram matrix, which scikit-learn too forms at the speed of BLAS; "
-    "products of 16-bit integers are quicker, but two passes must correct it",
-    "fashion": "as for Gaussian samples: one Gram matrix, and two passes that correct it",
+    "products of 16-bit integers are quicker, but two passes must correct it. The peer's copy of the "
+    "samples takes presumably longest where its memory is fresh: its default is the same solver",
+    "fashion": "one Gram matrix, of exact integers, at the peak rate of their products; see Gaussian samples",
     "text": "a dozen iterations on both sides, each a look-up of every stored value's weights",
     "sector": "105 classes: one factor of the samples' Gram matrix, and an exact solution, where the "
     "peer iterates",
@@ -37,18 +38,10 @@ REASONS = {
     "ridge-fastest": _RIDGE,
     "least-squares-default": _LEAST_SQUARES,
     "least-squares-fastest": _LEAST_SQUARES,
-    "lda-default": {
-        "fashion": "ours took 0.71 s in two runs, the peer's singular values of several copies 7.3 s and "
-        "5.7 s: presumably memory that is touched for the first time",
-    },
     "lda-fastest": {
         "": "the work is one covariance of all classes, which the peer too forms at the speed of BLAS",
     },
     "prediction": {"": "one product with the weights is all that either side does"},
-    "svm-each": {
-        "a9a": "sparse binary rows, many of them support vectors at the bound: presumably the kernel values, "
-        "nearly all of which both sides must compute",
-    },
     "svm-predict-libsvm": {
         "": "LIBSVM computes a kernel value once for all pairs of classes, as we do; two cores with AVX2 "
         "bound what vector arithmetic can win",
