@@ -42,7 +42,8 @@ public:
     void run(const Visits& visits) {
         for (std::int64_t at = visits.begin; at < visits.end; ++at) {
             const std::int64_t i = visits.order[at];
-            if (at + 2 < visits.end) rows.prefetch(visits.row(at + 2));
+            if (at + FAR < visits.end) prefetch_sample(visits.order[at + FAR], visits.row(at + FAR));
+            if (at + NEAR < visits.end) rows.prefetch(visits.row(at + NEAR));
             std::uint8_t& sleep = state.asleep[i];
             if (sleep & 15) {
                 --sleep;
@@ -60,6 +61,21 @@ public:
     }
 
 private:
+    // Visits between asking for a row and needing it; for what tells where it lies, and for its sample's numbers.
+    static constexpr std::int64_t NEAR = 4, FAR = 12;
+
+    // What a visit needs besides the row: samples come in random order, each number from a line of its own.
+    SEPARATRIX_INLINE void prefetch_sample(std::int64_t i, std::int64_t row) const {
+        rows.prefetch_place(row);
+        __builtin_prefetch(state.classes + i);
+        __builtin_prefetch(state.upper + i);
+        __builtin_prefetch(state.delta + i);
+        __builtin_prefetch(state.norms + i);
+        if (state.numbers) __builtin_prefetch(state.numbers + i);
+        __builtin_prefetch(state.v + i * padded, 1);
+        __builtin_prefetch(state.asleep + i, 1);
+    }
+
     template <class Row>
     double visit(std::int64_t i, const Row& row) {
         const S U = static_cast<S>(state.upper[i]), delta = static_cast<S>(state.delta[i]);

@@ -113,6 +113,7 @@ struct DenseRows {
 
     const T* row(std::int64_t i) const { return data + i * row_stride; }
 
+    SEPARATRIX_INLINE void prefetch_place(std::int64_t) const {}
     SEPARATRIX_INLINE void prefetch(std::int64_t i) const {
         const char* from = reinterpret_cast<const char*>(row(i));
         // Beyond a few KiB the hardware's own stream detection takes over.
