@@ -10,8 +10,11 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
+from separatrix.data.memory import view_of
+from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
+from separatrix.problem import Problem
 from separatrix.solvers import _newton_columns, box_coordinate, semismooth_newton
 from separatrix.solvers._cholesky import solver_of
 
@@ -247,3 +250,36 @@ def test_a_second_beginning_keeps_what_was_better_before(monkeypatch: pytest.Mon
     least = min(record["objective"] for record in model.history_[:12])
     assert model.history_[-1]["objective"] > least
     np.testing.assert_allclose(model.certificate_.primal, least, rtol=1e-9)
+
+
+def _few_of_large_numbers() -> tuple[Any, Any]:
+    X = 100.0 * sparse.random(300, 5000, density=0.02, format="csr", random_state=0)
+    return X, np.random.default_rng(0).integers(2, size=300)
+
+
+def test_newton_ends_what_no_step_of_descent_improves() -> None:
+    # Shortfalls of 1e-8 cost C times as much, and their steps gain less than rounding.
+    X, y = _few_of_large_numbers()
+    hard = LinearSVC(loss="hinge", C=1e5).fit(X, y)
+    mild = LinearSVC(loss="hinge", C=1e3).fit(X, y)
+    assert hard.certificate_.status == mild.certificate_.status == "converged"
+    np.testing.assert_allclose(hard.certificate_.primal, mild.certificate_.primal, rtol=2e-4)
+    with pytest.warns(ConvergenceWarning, match="solver='auto'"):
+        LinearSVC(loss="hinge", C=1e5, solver="dual").fit(X, y)
+
+
+def test_epochs_that_visit_few_samples_are_not_given_up_for_newton() -> None:
+    random = np.random.default_rng(0)
+    X, y = sparse.random(400, 900, density=0.05, format="csr", random_state=1), random.integers(5, size=400)
+    codes = np.where(np.eye(5, dtype=bool), 1, -1).astype(np.int8)
+    problem = Problem(view_of(X), y, codes, loss=LOSSES["squared_hinge"], fit_intercept=False)
+    zeros = {"coef": np.zeros((5, 900)), "intercept": np.zeros(5)}
+    solver = box_coordinate.BoxCoordinate(
+        problem, C=1.0, scaling=None, tol=1e-4, seed=0, newton=True, **zeros
+    )
+    (group,) = solver.groups
+    group.v[:] = random.random(group.v.shape)
+    group.count, group.ahead = 1000, 2000.0
+    assert solver._newton_fits([group])
+    group.share = 1e-3
+    assert not solver._newton_fits([group])

@@ -45,10 +45,12 @@ _SAFE = 0.95
 _EPOCHS, _SLOW = 30, 150
 #: Epochs after which it is asked again whether Newton's method would be quicker.
 _REFLECT = 8
-#: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value.
+#: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value: of
+#: one column, and of as many more as a register holds.
 _NEWTON_NS, _VISIT_NS = 0.6, 1.5
-#: The same per number of the samples whose inner products they are.
-_PRODUCT_NS = 2.0
+#: The same per number of the samples whose inner products they are; how long Newton's method may take where
+#: no step gains any more.
+_PRODUCT_NS, _RESCUE_NS = 2.0, 3e10
 #: Epochs that Newton's method costs where conjugate gradients take the place of matrices.
 _ITERATED = 400.0
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
@@ -190,9 +192,15 @@ class BoxCoordinate:
                 "objective": objective if known else None,
                 "relative_gap": measure if known else None,
             }
-            finished = "max_iter" if stuck and not self.single and measure > self.tol else None
-            yield Step(record, measure, finished)
+            # What no step improves any more in double precision is left to Newton's method, or as it is.
+            halted = stuck and not self.single and measure > self.tol
+            lost = [group for group in self.groups if group.stuck] if halted and self.newton else []
+            rescued = bool(lost) and self._newton_cost(lost) <= _RESCUE_NS
+            yield Step(record, measure, "max_iter" if halted and not rescued else None)
             if control.reason() is not None:
+                return
+            if rescued:
+                yield from self._finish_with_newton(control, lost)
                 return
             if self.single and (stuck or any(group.rounded for group in self.groups)):
                 self._promote()
@@ -209,23 +217,31 @@ class BoxCoordinate:
         total, gap = float(self.primal.sum()), float(self.gap.sum())
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
 
-    def _newton_fits(self, slow: list[_Group]) -> bool:
-        """Return whether the matrices of Newton's method, of samples or of features, pay."""
+    def _newton_cost(self, groups: list[_Group]) -> float:
+        """Return about how many nanoseconds Newton's method takes, by matrices of samples or of features."""
         from separatrix.solvers._newton_columns import MOST_FREE
 
         most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
-        free = max(int(np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max()) for g in slow)
+        free = max(int(np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max()) for g in groups)
         size = min(free, self.view.shape[1])
-        # The matrices may cost no more than the epochs that they save: a guess at first.
         numbers = _NEWTON_NS * float(size) ** 3 if size <= MOST_FREE else np.inf
         if free < self.view.shape[1]:
             numbers += _PRODUCT_NS * float(free) ** 2 * self.view.row_elements
-        visits = float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
         if self.view.sparse:
-            numbers = min(numbers, _ITERATED * _VISIT_NS * visits)
-        newton = numbers * sum(g.own.shape[0] for g in slow)
-        saved = sum((g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count)) * g.padded for g in slow)
-        return bool(newton < _VISIT_NS * visits * saved)
+            numbers = min(numbers, _ITERATED * self._visit_ns)
+        return float(numbers * sum(g.own.shape[0] for g in groups))
+
+    @property
+    def _visit_ns(self) -> float:
+        """Nanoseconds in which all samples are visited for one column."""
+        return _VISIT_NS * float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
+
+    def _newton_fits(self, slow: list[_Group]) -> bool:
+        """Return whether Newton's method costs no more than the epochs that it saves: a guess at first."""
+        # Epochs cost what they visit: samples at rest, in the end most, cost nothing.
+        epochs = [(g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count)) * g.share for g in slow]
+        saved = sum(count * (1.0 + g.padded // _LANES) for count, g in zip(epochs, slow, strict=True))
+        return bool(self._newton_cost(slow) < self._visit_ns * saved)
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""
@@ -350,6 +366,7 @@ class _Group:
         self.level = 0.0
         self.done = self.stuck = self.slow = self.rounded = False
         self.ahead = 0.0  # epochs still to come, as far as the last ones tell
+        self.visited, self.share = 0.0, 1.0  # visits since the last check, and as a part of all samples
         self.before: tuple[int, float] | None = None
 
     def take_over(self, V: Array) -> None:
@@ -378,6 +395,7 @@ class _Group:
         if not visit(self.state, view, self.awake, self.padded, control):
             return
         self.count += 1
+        self.visited += float(self.tally[1])
         gain = float(self.tally[0])
         self.level = max(self.level + gain if self.best == np.inf else self.level, 0.0)
         if self.dual.free:
@@ -436,9 +454,13 @@ class _Group:
         if self.before is not None and self.count > self.before[0]:
             epochs, last = self.count - self.before[0], self.before[1]
             rate = np.log(last / max(relative, 1e-300)) / epochs
-            self.ahead = np.log(max(relative / self.solver.tol, 1.0)) / rate if rate > 0 else np.inf
+            self.share = self.visited / (epochs * max(1, self.order.shape[0]))
+            # The gap of one point may be worse than that of the one before: a second look tells more.
+            if rate > 0 or self.poor > 1:
+                self.ahead = np.log(max(relative / self.solver.tol, 1.0)) / rate if rate > 0 else np.inf
             self.slow = self.count >= _EPOCHS and self.ahead > _SLOW
-        self.before = self.count, relative
+        if self.before is None or relative < self.before[1] or self.poor > 1:
+            self.before, self.visited = (self.count, relative), 0.0
         if self.poor >= _PATIENCE:
             # Too many rest: small gains that were left out may add up. Where none is left, rounding is in
             # the way.
