@@ -169,6 +169,8 @@ def test_many_blocks_make_one_table(write, monkeypatch):
         (b"a,y", ["no data rows"]),
         (b"a,y\n\n", ["no data rows"]),
         (b"1,2\n3,4\n", ["no target column 'y'", "looks like data"]),
+        (b"1,2,u\n3,4,v\n", ["no target column 'y'", "looks like data", "--no-header"]),
+        (b"0,1.5,0,u\n1,2.5,0,v\n", ["names '0' more than once", "--no-header"]),
         (b"a,Y\n1,2\n", ["did you mean 'Y'?"]),
         (b",y\n0,u\n", ["column 1 has no name"]),
         (b"a,y\n1,u\nw,v\n3,u\n", ["data row 2 (line 3 of the file)", "column 'a'", "'w' is not a number"]),
