@@ -112,6 +112,15 @@ def test_a_first_line_of_names_that_are_numbers(write, header):
     assert names == header.split(",")[:-1]
 
 
+def test_only_a_slip_of_the_pen_is_suggested(write):
+    path = write("hieght,bought\n1,u\n2,v\n")
+    with pytest.raises(DataFileError, match="did you mean 'hieght'"):
+        read(path, "height")
+    with pytest.raises(DataFileError, match="no target column 'height'") as told:
+        read(write("x,bought\n1,u\n2,v\n"), "height")
+    assert "did you mean" not in str(told.value)
+
+
 def test_texts_that_begin_late(write):
     lines = [f"{k},{k if k < 4000 else 'abc'[k % 3]},{k % 2}\n" for k in range(9000)]
     table = read(write("a,b,y\n" + "".join(lines)), "y").X

@@ -81,7 +81,7 @@ def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) 
         return
     advice = f"the columns are {quoted(names)}"
     # Where many are absent the file is another one, and no name in it is a slip of the pen.
-    near = difflib.get_close_matches(absent[0], names, n=1, cutoff=0.5) if len(absent) <= 2 else []
+    near = difflib.get_close_matches(absent[0], names, n=1, cutoff=0.6) if len(absent) <= 2 else []
     folded = [column for column in names if column.casefold() == absent[0].casefold()]
     if near or folded:
         advice += f"; did you mean {(folded or near)[0]!r}?"
