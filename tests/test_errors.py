@@ -24,8 +24,9 @@ BOTH = pytest.mark.parametrize("make", [Perceptron, KernelPerceptron])
 def test_not_finite(make, value, word, container):
     bad = X.copy()
     bad[87, 2] = value
-    with pytest.raises(ValueError, match=rf"Input X contains {word}.*row 87, column 2.*SimpleImputer"):
+    with pytest.raises(ValueError, match=rf"X contains {word}.*row 87, column 2\. Drop such rows") as told:
         make().fit(container(bad), Y)
+    assert ("SimpleImputer" in str(told.value)) == (word == "NaN"), "imputers refuse infinity"
     model = make().fit(X, Y)
     with pytest.raises(ValueError, match="row 87, column 2"):
         model.predict(container(bad))
@@ -225,6 +226,14 @@ def test_missing_targets(make):
     numbers = Y.astype(float)
     numbers[7] = np.nan
     with pytest.raises(ValueError, match=r"Input y contains NaN\. The first is nan in row 7"):
+        make().fit(X, numbers)
+
+
+@pytest.mark.parametrize("make", [sx.SVC, sx.SVR, sx.KNeighborsRegressor, sx.LinearSVR, sx.RidgeClassifier])
+def test_infinite_targets(make):
+    numbers = Y.astype(float)
+    numbers[[7, 90]] = np.inf
+    with pytest.raises(ValueError, match=r"Input y contains infinity .*The first is in row 7: leave such"):
         make().fit(X, numbers)
 
 

@@ -112,6 +112,15 @@ def test_a_first_line_of_names_that_are_numbers(write, header):
     assert names == header.split(",")[:-1]
 
 
+def test_only_a_slip_of_the_pen_is_suggested(write):
+    path = write("hieght,bought\n1,u\n2,v\n")
+    with pytest.raises(DataFileError, match="did you mean 'hieght'"):
+        read(path, "height")
+    with pytest.raises(DataFileError, match="no target column 'height'") as told:
+        read(write("x,bought\n1,u\n2,v\n"), "height")
+    assert "did you mean" not in str(told.value)
+
+
 def test_texts_that_begin_late(write):
     lines = [f"{k},{k if k < 4000 else 'abc'[k % 3]},{k % 2}\n" for k in range(9000)]
     table = read(write("a,b,y\n" + "".join(lines)), "y").X
@@ -169,6 +178,8 @@ def test_many_blocks_make_one_table(write, monkeypatch):
         (b"a,y", ["no data rows"]),
         (b"a,y\n\n", ["no data rows"]),
         (b"1,2\n3,4\n", ["no target column 'y'", "looks like data"]),
+        (b"1,2,u\n3,4,v\n", ["no target column 'y'", "looks like data", "--no-header"]),
+        (b"0,1.5,0,u\n1,2.5,0,v\n", ["names '0' more than once", "--no-header"]),
         (b"a,Y\n1,2\n", ["did you mean 'Y'?"]),
         (b",y\n0,u\n", ["column 1 has no name"]),
         (b"a,y\n1,u\nw,v\n3,u\n", ["data row 2 (line 3 of the file)", "column 'a'", "'w' is not a number"]),

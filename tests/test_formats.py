@@ -140,6 +140,34 @@ def test_codes_can_be_categories(csv):
         read(path, "y", categorical=["cod"])
 
 
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [
+        (lambda k: f'"{k + 1},234"', "numbers with marks"),
+        (lambda k: f'"{k},5"', "numbers with marks"),
+        (lambda k: f"${k}", "numbers with marks"),
+        (lambda k: f"{k} %", "numbers with marks"),
+        (lambda k: f"2023-{k % 12 + 1:02}-{k // 12 + 1:02}", "dates"),
+        (lambda k: f"{k // 12 + 1}.{k % 12 + 1}.2023 10:30", "dates"),
+    ],
+)
+def test_texts_that_could_be_numbers(csv, write, kind):
+    """They are categories only with a word about it, and a column of many is not called a text to read."""
+    few = csv("a,y\n" + "".join(f"{write(k % 8)},{k % 2}\n" for k in range(80)))
+    with pytest.warns(UserWarning, match=f"column 'a' is taken as text: values such as .* look like {kind}"):
+        assert read(few, "y").X.num_rows == 80
+    read(few, "y", categorical=["a"])  # as asked for: nothing to say (warnings are errors)
+    many = csv("a,y\n" + "".join(f"{write(k)},{k % 2}\n" for k in range(80)))
+    with pytest.raises(DataFileError, match=f"80 different texts .*look like {kind}"):
+        read(many, "y")
+
+
+@pytest.mark.parametrize("text", ["10-20", "3rd", "route 66", "12a", "-", "1:30", "5 km"])
+def test_texts_with_digits_are_categories(csv, text):
+    read(csv("a,y\n" + "".join(f"{text},u\nx{k % 3},v\n" for k in range(20))), "y")
+    read(csv("a,y\n" + f"{text},u\n{text},v\n" * 20), "y")
+
+
 def test_names_of_rows_are_no_categories(csv):
     path = csv("name,y\n" + "".join(f"person {k},{k % 2}\n" for k in range(80)))
     with pytest.raises(

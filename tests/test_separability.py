@@ -343,6 +343,18 @@ def test_time_limit_leaves_the_question_open():
     assert several.separable is None
 
 
+def test_nothing_is_asked_once_time_is_over(monkeypatch):
+    """A thousand classes have half a million pairs: a glance at each would take minutes."""
+    for name in ("two_linear", "joint_linear"):
+        monkeypatch.setattr(f"separatrix.models.separability.{name}", lambda *_: pytest.fail("asked"))
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    several = separability(X, np.arange(120) % 40, max_time=1e-9)
+    assert several.verdict == "unknown"
+    assert len(several.pairs) == 780
+    assert "raise max_time" in str(several.pairs[0, 1])
+    assert "inf" not in str(several.pairs[0, 1])
+
+
 def test_bad_input_is_refused():
     X = np.eye(3)
     with pytest.raises(ValueError, match="at least 2 classes"):

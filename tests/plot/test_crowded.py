@@ -118,3 +118,19 @@ def test_no_two_classes_have_the_same_name_in_a_legend(kind):
         legend = KINDS[kind](None).get_legend()
     names = [text.get_text().split(":")[0] for text in legend.get_texts()]
     assert len(set(names)) == len(names) >= 12
+
+
+def test_a_legend_of_very_many_classes_is_cut():
+    """It would be far wider than the picture: the first classes, how many more, and what is no class."""
+    K = 300
+    X = np.random.default_rng(0).normal(size=(2 * K, 2))
+    y = np.arange(2 * K) % K
+    model = sx.KNeighborsClassifier(1).fit(X, y)
+    ax = plot.boundary(model, X, y, resolution=20)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(names) == 72
+    assert names[0] == "0"
+    assert f"… {K + 1 - 71} more" in names
+    assert names[-2:] == [str(K - 1), "boundary"]
+    width, height = ax.figure.get_size_inches()
+    assert width < 3 * height

@@ -115,10 +115,10 @@ class Separability:
                 f"widest margin {widest}, {len(self.support)} support points"
             )
         if self.verdict == "unknown":
+            known = "" if self.widest == np.inf else f"at most {self.widest:.3g} apart; "
             return (
                 f"unknown: neither a separating hyperplane between {first} and {second} nor coinciding "
-                f"convex combinations could be proven\nat most {self.widest:.3g} apart; raise max_time, or "
-                "scale the features"
+                f"convex combinations could be proven\n{known}raise max_time, or scale the features"
             )
         how = "meet: no hyperplane separates them"
         if self.verdict == "touching":

@@ -21,6 +21,9 @@ def explained(estimator: Any, X: Any, y: Any, error: Exception) -> Exception:
     if y is not None and str(error).startswith(_OF_LABELS) and (told := missing_label(y)):
         named = str(error).startswith("Input y")
         return ValueError(f"{error if named else 'Input y contains missing labels.'} {told}")
+    if str(error).startswith("Input y contains infinity"):
+        rows = np.nonzero(np.isinf(np.asarray(y, dtype=float)))[0]
+        return ValueError(f"{error} The first is in row {rows[0]}: leave such samples out, or correct them.")
     if isinstance(X, (str, PathLike)):
         return kind(f"{error} X is a name, not samples: read a file first, for example with separatrix.read.")
     if holds_texts(X):

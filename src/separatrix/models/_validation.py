@@ -284,6 +284,8 @@ def _told_by_sklearn(estimator: Any, value: Any, place: str) -> str:
     except ValueError as error:
         what, _, advice = str(error).partition(".")
     remedy = "Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
+    if not np.isnan(value):  # which no imputer takes
+        remedy = "Drop such rows, or replace the values by finite numbers."
     return f"{what}: {place}. {remedy}{advice}"
 
 

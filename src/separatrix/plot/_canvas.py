@@ -18,6 +18,7 @@ _CHALK, _DARK = "#E4E4E4", 0.4
 # Marks figures that are made here, and the width of a legend that their size reckons with.
 _OWN = "separatrix"
 _LEGEND_INCHES = 2.1
+_MOST_ENTRIES = 72  # four columns: as wide as the picture
 _LETTER_INCHES = 0.075
 _LETTER_WIDTH = 0.58  # of a letter's height
 # Ticks, their labels and the name of an axis on the right.
@@ -84,6 +85,7 @@ def outside_legend(
     """
     from matplotlib.transforms import ScaledTranslation
 
+    handles = _readable(handles)
     columns = 1 + (len(handles) - 1) // 18
     names = short_names([handle.get_label() for handle in handles], 80)
     figure: Any = ax.get_figure(root=True)
@@ -114,6 +116,17 @@ def outside_legend(
     needed = legend.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi
     figure.set_size_inches(max(width, first + needed - _LEGEND_INCHES), height)
     return True
+
+
+def _readable(handles: list[Any]) -> list[Any]:
+    """Leave the middle out of a legend that would be wider than the picture; its end tells of no class."""
+    from matplotlib.lines import Line2D
+
+    left = len(handles) - _MOST_ENTRIES
+    if left <= 0:
+        return handles
+    gap = Line2D([], [], linestyle="none", label=f"… {left + 1:,} more")
+    return [*handles[: _MOST_ENTRIES - 9], gap, *handles[-8:]]
 
 
 def _is_free(ax: "Axes", legend: Any) -> bool:

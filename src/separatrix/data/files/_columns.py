@@ -81,17 +81,23 @@ def _require(file: str, names: Sequence[str], wanted: Sequence[str], role: str) 
         return
     advice = f"the columns are {quoted(names)}"
     # Where many are absent the file is another one, and no name in it is a slip of the pen.
-    near = difflib.get_close_matches(absent[0], names, n=1, cutoff=0.5) if len(absent) <= 2 else []
+    near = difflib.get_close_matches(absent[0], names, n=1, cutoff=0.6) if len(absent) <= 2 else []
     folded = [column for column in names if column.casefold() == absent[0].casefold()]
     if near or folded:
         advice += f"; did you mean {(folded or near)[0]!r}?"
-    if all(NUMBER.fullmatch(column) for column in names):
+    if may_be_data(names):
         advice += (
             "; the first line looks like data: put a line with the column names above it, or read the file "
             "with --no-header (header=False), which calls the columns 1, 2, …"
         )
     plural = "s" if len(absent) > 1 else ""
     raise DataFileError(f"{file}: no {role}{plural} {quoted(absent)}; {advice}")
+
+
+def may_be_data(names: Sequence[str]) -> bool:
+    """Tell whether all names are numbers, but for one that may be a class: then they are hardly names."""
+    numbers = sum(NUMBER.fullmatch(column) is not None for column in names)
+    return 0 < numbers >= len(names) - 1
 
 
 class Labels(NamedTuple):

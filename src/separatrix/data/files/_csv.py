@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan
+from separatrix.data.files._columns import MISSING_MARKS, NUMBER, Plan, may_be_data
 from separatrix.data.files._delimited import Layout, Rows, parse_rows, text_columns, whole_lines
 from separatrix.data.files._origin import DataFileError, Origin, Reading, open_errors, quoted
 from separatrix.data.files._tabular import TabularSource, ahead, check_number, missing_message
@@ -347,7 +347,7 @@ def _read_header(origin: Origin, reading: Reading) -> _Header:
     repeated = sorted(column for column, count in Counter(names).items() if column and count > 1)
     if repeated:
         advice = ""
-        if all(NUMBER.fullmatch(column) for column in names):
+        if may_be_data(names):
             advice = " (if the first line is data already: --no-header, header=False)"
         raise DataFileError(
             f"{name}: the header names {quoted(repeated)} more than once; give every column its own "

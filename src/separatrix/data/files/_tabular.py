@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,6 +32,9 @@ from separatrix.data.threads import in_threads
 _MANY_CATEGORIES = 50
 # More different texts than half of the rows are too many: so many, counted at a glance, are counted exactly.
 _DOUBTFUL_SHARE = 0.45
+# Texts of digits and of the marks that people write into numbers, or between the parts of a date.
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ].*)?")
+_MARKED_NUMBER = re.compile(r"[+-]?[$€£¥]?\s?[+-]?\d[\d.,'’\s]*[$€£¥%]?")
 _LARGE_BYTES = 32 << 20
 _MANY_TEXTS = 1 << 16  # fewer are not worth another thread
 Item = TypeVar("Item")
@@ -235,6 +240,9 @@ class TabularSource(ABC):
         for name, column, (numbers, many) in zip(names, columns, doubts, strict=True):
             if numbers or many:
                 self._check_texts(name, column, rows, numbers)
+            some = np.linspace(0, len(column) - 1, min(len(column), 100)).astype(np.int64)
+            if not plan.fixed and (told := _as_numbers(column.take(some).to_pylist())):
+                warnings.warn(f"{self.name}: column {name!r} is taken as text: {told}", stacklevel=2)
 
     def _check_texts(
         self, name: str, column: Any, rows: Sequence[range | NDArray[np.int64]], may_be_numbers: bool
@@ -255,11 +263,15 @@ class TabularSource(ABC):
                 check_number(self.name, place, name, texts[int(codes[where])].as_py(), decimal=self.decimal)
         if len(used) > _MANY_CATEGORIES and 2 * len(used) > len(codes):
             example = _shortened(texts[int(used[0])].as_py())
+            learn = (
+                "to learn from what they say, use a string kernel in Python: "
+                "SVC(kernel=separatrix.kernels.Spectrum(3))"
+            )
             raise DataFileError(
                 f"{self.name}: column {name!r} holds {len(used):,} different texts in "
                 f"{len(codes):,} rows, such as {example!r}; leave it out "
-                f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); to learn from "
-                "what they say, use a string kernel in Python: SVC(kernel=separatrix.kernels.Spectrum(3))"
+                f"(--ignore {name!r}), or make each a feature (--categorical {name!r}); "
+                f"{_as_numbers(texts.take(used[:100]).to_pylist()) or learn}"
             )
 
     def explain(self, plan: Plan, reason: str) -> NoReturn:
@@ -311,6 +323,17 @@ def _doubts(column: Any, decimal: str) -> tuple[bool, bool]:
             chunks.append((places, np.frombuffer(content or b"", dtype=np.int8)))
     numbers, many = _hot.text_doubts(chunks, MISSING_CATEGORY, _DOUBTFUL_SHARE)
     return numbers or decimal != ".", many and len(column) > _MANY_CATEGORIES
+
+
+def _as_numbers(texts: list[str]) -> str:
+    """Return how dates, or numbers with marks in them, become numbers that are read; "" for other texts."""
+    given = [text.strip() for text in texts if text != MISSING_CATEGORY]
+    if given and all(map(_DATE.fullmatch, given)):
+        return f"values such as {given[0]!r} look like dates; write numbers for them, such as days or months"
+    if all(map(_MARKED_NUMBER.fullmatch, given)) and not all(map(NUMBER.fullmatch, given)):
+        plain = "write them plainly, such as 1234.5, to have numbers"
+        return f"values such as {given[0]!r} look like numbers with marks in them; {plain}"
+    return ""
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
