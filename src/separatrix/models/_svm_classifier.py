@@ -190,7 +190,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         full.ravel()[(rows * width).repeat(members.sizes) + members.places] = coef
         self._keep_rows(samples, numbers, members.order, full, intercept)
         self.margin_width_ = np.full(count, np.inf)
-        np.divide(2.0, norms, out=self.margin_width_, where=norms > 0)
+        # A length that there was no time for leaves no number here either.
+        np.divide(2.0, norms, out=self.margin_width_, where=~(norms <= 0))
         self.n_iter_ = solver.iterations.astype(np.int32)
 
     def _keep_joint(self, samples: Any, numbers: Array, solver: JointMachine) -> None:

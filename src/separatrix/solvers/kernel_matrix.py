@@ -21,6 +21,9 @@ _UNIT = 1.1e-16
 _PIECE = 1 << 21
 #: Entries of a product below which threads cost more than they gain, and parts it has above.
 _SERIAL, _PARTS = 1 << 16, 8
+#: Work of a product, in features of kernel values, between two looks at the clock, what a formula costs in
+#: these, and the fewest targets it is worth a call for.
+_WORK, _FORMULA, _FEWEST = 2e9, 16, 64
 #: Most left samples that the compiled loops work on together.
 _LEFT = 256
 #: Rows looked at to learn how many values differ from their column's commonest.
@@ -211,6 +214,12 @@ class KernelMatrix:
         """How many features the compiled loops go over for one kernel value."""
         d = float(self.samples.shape[1])
         return d * self._packing.share if self._packing.sparse else d
+
+    def targets_at_once(self, rows: int) -> int:
+        """Return for how many targets a product over so many rows takes a bounded time."""
+        if self.native is None:
+            return max(1, _PIECE // max(1, rows))
+        return max(_FEWEST, int(_WORK / (max(1, rows) * (self.features_per_entry + _FORMULA))))
 
     @property
     def definite(self) -> bool:

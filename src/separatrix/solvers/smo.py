@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -98,12 +99,10 @@ class SequentialMinimal:
         self._sums: list[tuple[Any, float, int]] = [((), 0.0, 0)] * len(self.problems)
         for number, problem in enumerate(self.problems):
             alpha = np.array(problem.start, dtype=np.float64)
-            known = problem.linear if gradients is None else gradients[number]
-            self.solutions.append(DualSolution(alpha, np.array(known, dtype=np.float64)))
-            if alpha.any() and gradients is None:
-                work = Work(matrix, problem, self.solutions[-1])
-                work.recompute("float64")
-                work.read(work.alpha, work.E, np.inf)
+            gradient = problem.linear if gradients is None else gradients[number]
+            self.solutions.append(DualSolution(alpha, np.array(gradient, dtype=np.float64)))
+            if alpha.any() and gradients is None:  # it is computed when time is counted
+                self.solutions[-1].known = np.empty(0, dtype=np.int64)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
@@ -111,6 +110,9 @@ class SequentialMinimal:
         for work in works:
             work.expired = control.expired
         small = [work for work in works if self._is_small(work)]
+        for work in small:
+            if work.known is not None and not work.begin("float64"):
+                return
         for _ in self._whole(small):
             yield self._step()
             if control.expired():
@@ -118,6 +120,8 @@ class SequentialMinimal:
         for work in works:
             if self._is_small(work):
                 continue
+            if work.known is not None:
+                work.begin(self.precision, glance=True)
             rounds = ActiveSet(
                 work,
                 precision=self.precision,
@@ -130,6 +134,8 @@ class SequentialMinimal:
                 yield self._step()
                 if control.expired():
                     return
+            if work.solution.status == "running":  # there was no time for what it needed
+                return
         yield self._step()
 
     def _is_small(self, work: Work) -> bool:
@@ -334,10 +340,9 @@ class SequentialMinimal:
         far = error > _TRUST * self.tol or work.gap_within(error)[1] > _TRUST_GAP * self.gap
         if work.exact is not None and not far:
             work.retrace(state)
-        elif shared is not None:
-            shared.recompute(work)
-        else:
-            work.recompute("float64")
+        elif not (shared.recompute(work) if shared is not None else work.recompute("float64")):
+            work.solution.status = "running"  # as far as is known
+            return True
         state.exact_at = state.loop.steps
         _, violation = work.scores()
         work.read(work.alpha, work.E, violation)
@@ -382,13 +387,14 @@ class SequentialMinimal:
         violation = max((s.violation for s in self.solutions), default=0.0)
         for number, (p, s) in enumerate(zip(self.problems, self.solutions, strict=True)):
             # Of many problems most have not changed since the last step.
-            known = (s.steps, s.status, s.violation)
+            known = (s.steps, s.status, s.violation, s.known is None)
             if self._sums[number][0] != known:
-                value = -0.5 * dot(s.alpha, s.gradient + p.linear)
+                value = -0.5 * dot(s.alpha, s.gradient + p.linear) if s.known is None else np.nan
                 self._sums[number] = (known, value, int(np.count_nonzero(s.alpha)))
+        dual = sum(value for _, value, _ in self._sums)
         record = {
             "violation": violation,
-            "dual": sum(value for _, value, _ in self._sums),
+            "dual": None if isnan(dual) else dual,
             "support_vectors": sum(count for _, _, count in self._sums),
             "kernel_entries": self.matrix.entries,
         }
