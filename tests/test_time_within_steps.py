@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from separatrix import NuSVC, NuSVR, OneClassSVM
+from separatrix import SVC, NuSVC, NuSVR, OneClassSVM
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF
-from separatrix.solvers import _loop, kernel_matrix, svm
+from separatrix.solvers import _loop, kernel_crammer_singer, kernel_matrix, out_of_fold, svm
 from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.machines import machine
 
@@ -149,3 +150,80 @@ def test_scores_computed_anew_are_all_or_none(compute, monkeypatch):
     work.expired = lambda: False
     assert compute(work)
     assert (before != work.E).any()
+
+
+def test_a_joint_round_that_is_not_told_to_all_samples_has_not_been(monkeypatch):
+    """Variables and scores are those before it: the certificate is that of the model."""
+    monkeypatch.setattr(kernel_crammer_singer, "_ENTRIES", 1 << 12)
+    monkeypatch.setattr(kernel_crammer_singer, "_WORKING", 20)
+    random = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = random.standard_normal((300, 2)) + y[:, None]
+    matrix = KernelMatrix(RBF(0.5), view_of(X), cache_bytes=1e8)
+    solver = KernelCrammerSinger(matrix, y, np.ones(300), tol=1e-6)
+    control = _loop.Control(None)
+    steps = solver.steps(control)
+    next(steps)
+    before, primal, dual = solver.coef, solver.primal, solver.dual
+    product, calls = matrix.product, []
+
+    def interrupted(*given):
+        control.interrupted = True
+        calls.append(given)
+        return product(*given)
+
+    monkeypatch.setattr(matrix, "product", interrupted)
+    next(steps)
+    assert len(calls) == 1
+    assert_allclose(solver.coef, before, rtol=0, atol=1e-15)
+    monkeypatch.undo()
+    solver.refresh()
+    assert_allclose([solver.primal, solver.dual], [primal, dual], rtol=1e-10)
+
+
+@pytest.mark.parametrize("asks", [0, 3, 30])
+@pytest.mark.parametrize("make", [SVC, lambda **given: NuSVC(nu=0.6, **given)])
+def test_probabilities_of_folds_that_time_ends_anywhere(make, asks, monkeypatch):
+    """In their first scores, in their steps or in their last scores: what is there gives the sigmoid."""
+    X, y = samples(3000)
+    model = make(probability=True)
+    fit = out_of_fold.run
+
+    def run(*given, **named):  # the machine itself has all its time
+        monkeypatch.setattr(kernel_matrix, "_WORK", 1.0)
+        asked = []
+
+        def reason(control):
+            asked.append(control)
+            return "max_time" if len(asked) > asks else None
+
+        monkeypatch.setattr(_loop.Control, "reason", reason)
+        return fit(*given, **named)
+
+    monkeypatch.setattr(out_of_fold, "run", run)
+    with pytest.warns(ConvergenceWarning, match=r"folds behind the probabilities ended early \(max_time\)"):
+        model.fit(X, y)
+    assert model.certificate_.status == "converged"
+    found = model.predict_proba(X)
+    assert_allclose(found.sum(axis=1), 1.0)
+    assert np.array_equal(model.classes_[found.argmax(axis=1)], model.predict(X))
+    assert model.probA_[0] < 0
+
+
+def test_blocks_of_many_problems_are_not_all_made_when_time_is_up(monkeypatch):
+    """One-vs-one with a kernel that Python computes: a block for each pair, and the clock between them."""
+    random = np.random.default_rng(0)
+    y = np.arange(2400) % 4
+    X = random.standard_normal((2400, 2)) + y[:, None]
+    sizes = []
+
+    def kernel(A, B):
+        sizes.append(len(A) * len(B))
+        return np.exp(-0.5 * np.square(A[:, None] - B).sum(axis=2))
+
+    monkeypatch.setattr(_loop.Control, "reason", lambda control: "max_time")
+    with pytest.warns(ConvergenceWarning, match="max_time is over"):
+        model = SVC(kernel=kernel, cache_size=40).fit(X, y)
+    assert sum(sizes) < 2 * 1200**2
+    assert model.predict(X[:5]).shape == (5,)
+    assert 0 < model.certificate_.relative_gap <= 2

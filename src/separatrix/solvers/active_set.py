@@ -263,15 +263,17 @@ class ActiveSet:
 
     def _product(self, points: Array, change: Array, precision: Precision) -> Generator[None, None, Array]:
         """Return what a change of ``s a`` of some points adds to E; yield after each bounded part of it."""
-        work, moved = self.work, np.flatnonzero(change)
-        step = work.matrix.targets_at_once(work.points.size)
-        total = np.zeros(work.E.size)
-        for begin in range(0, moved.size, step):
-            part = moved[begin : begin + step]
-            total += work.product(points[part], change[part], precision)
-            if begin + step < moved.size:
+        work, moved, n = self.work, np.flatnonzero(change), self.work.points.size
+        step = work.matrix.targets_at_once(moved.size)
+        if step >= n:
+            return work.product(points, change, precision)
+        rows, coef, sums = work.points[points[moved]], change[moved, None], np.empty(n)
+        for begin in range(0, n, step):
+            part = slice(begin, begin + step)
+            sums[part] = work.matrix.product(rows, coef, work.points[part], precision)[:, 0]
+            if begin + step < n:
                 yield
-        return total
+        return np.tile(sums, work.copies)
 
     def _choose(self, score: Array, violation: float) -> Array:
         """Return the points to work on, in order."""

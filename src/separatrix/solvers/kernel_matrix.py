@@ -22,8 +22,8 @@ _PIECE = 1 << 21
 #: Entries of a product below which threads cost more than they gain, and parts it has above.
 _SERIAL, _PARTS = 1 << 16, 8
 #: Work of a product, in features of kernel values, between two looks at the clock, what a formula costs in
-#: these, and the fewest targets it is worth a call for.
-_WORK, _FORMULA, _FEWEST = 2e9, 16, 64
+#: these, and the fewest targets it is worth a call for: more where that has to pack the rows anew.
+_WORK, _FORMULA, _FEWEST, _FEWEST_UNPACKED = 2e9, 16, 64, 256
 #: Most left samples that the compiled loops work on together.
 _LEFT = 256
 #: Rows looked at to learn how many values differ from their column's commonest.
@@ -219,7 +219,8 @@ class KernelMatrix:
         """Return for how many targets a product over so many rows takes a bounded time."""
         if self.native is None:
             return max(1, _PIECE // max(1, rows))
-        return max(_FEWEST, int(_WORK / (max(1, rows) * (self.features_per_entry + _FORMULA))))
+        fewest = _FEWEST if self._fits("float64") else _FEWEST_UNPACKED
+        return max(fewest, int(_WORK / (max(1, rows) * (self.features_per_entry + _FORMULA))))
 
     @property
     def definite(self) -> bool:

@@ -117,6 +117,8 @@ class SequentialMinimal:
             yield self._step()
             if control.expired():
                 return
+        if any(work.solution.status == "running" for work in small):  # there was no time for what they need
+            return
         for work in works:
             if self._is_small(work):
                 continue
@@ -148,6 +150,8 @@ class SequentialMinimal:
         shared = ClassRows(self.matrix, works, self.precision)
         for batch in self._batches(works, shared):
             yield from self._converge(batch, self.precision, shared)
+            if batch[0].expired():
+                return
             # Where kernel rows in single precision do not lead to the tolerance, double ones do.
             rest = [work for work in batch if work.solution.status == "running"]
             for work in rest:
@@ -186,8 +190,10 @@ class SequentialMinimal:
         error = self.matrix.error(precision) if precision == "float32" else 0.0
         longest = _TRUST * self.tol / error if error > 0 else np.inf
 
-        def make(number: int) -> State:
+        def make(number: int) -> State | None:
             work = works[number]
+            if number and work.expired():  # kernel blocks of many problems take long, too
+                return None
             state = work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
@@ -207,8 +213,8 @@ class SequentialMinimal:
             self.matrix.prepare(precision)
         # A problem that may go on keeps its rows, as far as they are few.
         self.matrix.memory.spare = self.matrix.cache_bytes / 4
-        states = in_threads(make, len(works)) if parallel else map(make, range(len(works)))
-        running = list(zip(works, states, strict=True))
+        states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
+        running = [(work, state) for work, state in zip(works, states, strict=True) if state is not None]
         while running:
             loops = [state.loop for _, state in running]
             run_loops(loops, _SLICE, threads)
