@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from separatrix import SVC, NuSVC, NuSVR, OneClassSVM
+from separatrix import SVC, LinearSVC, LogisticRegression, NuSVC, NuSVR, OneClassSVM
 from separatrix.data.memory import view_of
-from separatrix.kernels import RBF
+from separatrix.kernels import RBF, Subsequence
 from separatrix.solvers import _loop, kernel_crammer_singer, kernel_matrix, out_of_fold, svm
 from separatrix.solvers._dual import DualProblem, DualSolution, Work
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
@@ -227,3 +227,53 @@ def test_blocks_of_many_problems_are_not_all_made_when_time_is_up(monkeypatch):
     assert sum(sizes) < 2 * 1200**2
     assert model.predict(X[:5]).shape == (5,)
     assert 0 < model.certificate_.relative_gap <= 2
+
+
+@pytest.mark.parametrize("asks", [0, 2])
+@pytest.mark.parametrize("make", [SVC, lambda **given: SVC(probability=True, **given), NuSVC, OneClassSVM])
+@pytest.mark.parametrize("n", [90, 700])
+def test_texts_are_not_all_compared_when_time_is_up(n, make, asks, clock, monkeypatch):
+    """However few they are: a pair of texts may take as long as thousands of vectors."""
+    random = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    texts = ["".join(random.choice(list("ab" if label else "bc"), 6)) for label in y]
+    pairs = []
+
+    class Counting(Subsequence):
+        def _pairs(self, texts, first, second):
+            pairs.append(first.shape[0])
+            return super()._pairs(texts, first, second)
+
+    monkeypatch.setattr(kernel_matrix, "_TEXT_PIECE", 4 * n)
+    monkeypatch.setattr(kernel_matrix, "_QUICK", 0.0)
+    clock(asks)
+    with pytest.warns(ConvergenceWarning, match="max_time is over"):
+        model = make(kernel=Counting(2)).fit(texts, y)
+    assert sum(pairs) < 0.8 * n * n
+    assert model.certificate_.status == "max_time"
+    assert model.predict(texts[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: LinearSVC(penalty="l1", dual=False), lambda: LogisticRegression(l1_ratio=1.0)]
+)
+def test_columns_without_their_turn_have_no_weights_and_a_true_gap(make, clock):
+    """One-vs-rest by working sets: a column that no pass has read is bounded by 0, its conditions unknown."""
+    random = np.random.default_rng(0)
+    y = np.arange(900) % 6
+    X = random.standard_normal((900, 300))
+    X[:, :6] += np.eye(6)[y]
+    clock(2)
+    model = make().set_params(max_iter=20)
+    if isinstance(model, LogisticRegression):
+        model.set_params(multiclass="ovr")
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model.fit(X, y)
+    found = model.certificate_
+    assert found.status == "max_time"
+    assert found.kkt_violation is None
+    assert 0 <= found.dual < found.primal
+    codes = np.where(y[:, None] == np.arange(6), 1.0, -1.0)
+    margins = codes * (X @ model.coef_.T + model.intercept_)
+    loss = np.maximum(0, 1 - margins) ** 2 if isinstance(model, LinearSVC) else np.logaddexp(0, -margins)
+    assert_allclose(found.primal, loss.sum() + np.abs(model.coef_).sum(), rtol=1e-9)

@@ -52,6 +52,12 @@ def _summing_to(a: Array, upper: Array, total: float) -> Array:
     return a
 
 
+def _mask(some: Array | None, size: int) -> Array:
+    mask = np.zeros(size, dtype=bool)
+    mask[slice(None) if some is None else some] = True
+    return mask
+
+
 def balanced(problems: DualProblems, a: Array, totals: Array | None) -> Array:
     """Return nearby multipliers within their bounds, of the same sum over either sign in each problem.
 
@@ -172,7 +178,9 @@ class Folds:
         self.status = run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time).status
         solver.settle()
         found = solver.solutions
-        machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt)
+        machines = machines_of(
+            every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt, found.known
+        )
         scores = every.signs * (found.gradient - every.linear) + every.spread(machines.intercept)
         if self.nu is not None:
             scores /= every.spread(np.where(machines.rho > 0, machines.rho, 1.0))
@@ -183,6 +191,10 @@ class Folds:
             scores = np.where(every.spread(missing), every.spread(constant), scores)
         out = np.empty(problems.rows.size)
         out[variables[held]] = scores[held]
+        if any(some is not None for some in found.known):
+            known = np.concatenate([_mask(some, size) for some, size in zip(found.known, sizes, strict=True)])
+            self.scored = np.empty(out.size, dtype=bool)
+            self.scored[variables[held]] = known[held]
         return out
 
     def pieces(self, problem: DualProblem, solution: DualSolution, expired: Callable[[], bool]) -> _Pieces:

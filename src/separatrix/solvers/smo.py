@@ -26,7 +26,7 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.dual_problems import STATUS, DualProblems
-from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.kernel_matrix import KernelMatrix, OutOfTimeError, Precision
 from separatrix.solvers.small_problems import SmallProblems
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
@@ -106,6 +106,13 @@ class SequentialMinimal:
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
+        self.matrix.expired = control.expired
+        try:
+            yield from self._steps(control)
+        except OutOfTimeError:
+            return
+
+    def _steps(self, control: Control) -> Iterator[Step]:
         works = [Work(self.matrix, p, s) for p, s in zip(self.problems, self.solutions, strict=True)]
         for work in works:
             work.expired = control.expired
@@ -379,6 +386,7 @@ class SequentialMinimal:
         return True
 
     def _block(self, work: Work, precision: Precision) -> Array:
+        self.matrix.check_time()
         return np.ascontiguousarray(self.matrix.block(work.points, work.points), dtype=precision)
 
     def _status(self) -> str:
