@@ -190,7 +190,8 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         full.ravel()[(rows * width).repeat(members.sizes) + members.places] = coef
         self._keep_rows(samples, numbers, members.order, full, intercept)
         self.margin_width_ = np.full(count, np.inf)
-        np.divide(2.0, norms, out=self.margin_width_, where=norms > 0)
+        # A length that there was no time for leaves no number here either.
+        np.divide(2.0, norms, out=self.margin_width_, where=~(norms <= 0))
         self.n_iter_ = solver.iterations.astype(np.int32)
 
     def _keep_joint(self, samples: Any, numbers: Array, solver: JointMachine) -> None:
@@ -384,6 +385,7 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
         random = check_random_state(0 if self.random_state is None else self.random_state)
         left = None if self.max_time is None else max(1e-3, self.max_time - self.certificate_.seconds)
         fold_of = deal(numbers, _FOLDS, random)
+        scored: Array | None = None
         tol = max(float(self.tol), _FOLD_TOL) if numbers.size > FEW else min(float(self.tol), 1e-7)
         if isinstance(solver, JointMachine):
             upper = solver.solver.cost
@@ -400,8 +402,10 @@ class KernelClassifier(ClassifierMixin, KernelSVM, ABC):  # type: ignore[misc]
                 nu=getattr(self, "nu", None),
             )
             scores = folds.scores(problems, solver.solutions)
-            status, done = folds.status, folds.folds
+            status, done, scored = folds.status, folds.folds, folds.scored
         counts = None if weights is None else weights[problems.rows]
+        if scored is not None:
+            counts = scored * (1.0 if counts is None else counts)
         if done <= fold_of.max(initial=-1):  # samples of folds that were never begun have no scores
             counts = (fold_of[problems.rows] < done) * (1.0 if counts is None else counts)
         A, B = fit_sigmoids(scores, problems.signs > 0, problems.offsets, counts)

@@ -179,7 +179,7 @@ class KernelSVM(IterativeEstimator):
         if verdict:
             outcome = replace(outcome, status="inseparable")
         unfinished = outcome.status in ("max_iter", "max_time", "interrupted")
-        features = hasattr(samples, "read") and kind_of(self.kernel) != "matrix"
+        features = hasattr(samples, "read") and kind_of(self.kernel) not in ("matrix", "texts")
         advice = scale_advice(samples) if unfinished and features else ""
         if unfinished and not advice and hasattr(self, "C") and isinstance(solver, SupportMachines):
             advice = bound_advice(solver)

@@ -79,8 +79,11 @@ class ClassRows:
         pair = self._pairs.get(id(work))
         return None if pair is None else (self._classes[pair[0]], self._classes[pair[1]])
 
-    def recompute(self, work: Work) -> None:
-        """Compute E of a problem anew in double; what its classes share is computed once."""
+    def recompute(self, work: Work) -> bool:
+        """Compute E of a problem anew in double; what its classes share is computed once.
+
+        Return whether time was enough for that: else it stays as it was.
+        """
         pair = self._pairs.get(id(work))
         if pair is None or not self._samples:
             return work.recompute("float64")
@@ -94,7 +97,7 @@ class ClassRows:
         for side, part, other in ((0, slice(0, cut), slice(cut, None)), (1, slice(cut, None), slice(0, cut))):
             E[part] += classes[side].product(classes[1 - side], weights[other])
         work.set_exact(E)
-        return None
+        return True
 
     def new_entries(self) -> int:
         """Return how many kernel entries have been computed since the last call."""

@@ -25,6 +25,8 @@ _CANCELLED = 1e-9
 _BELOW = 1e-6
 #: Relative gap of a point that is far from the solution.
 _FAR = 0.5
+#: Points that a glance is content with.
+_GLANCE = 32
 #: Relative rounding error of a double.
 _UNIT = 1.1e-16
 
@@ -89,6 +91,8 @@ class DualSolution:
         reach, since the gradient cannot be known as exactly.
     doubt : float
         About how far the gradient may be from one of kernel values in double.
+    known : ndarray of intp or None
+        The variables whose gradient has been computed, where time was not enough for all; None: all of them.
     """
 
     alpha: Array
@@ -97,6 +101,7 @@ class DualSolution:
     steps: int = 0
     status: str = "running"
     doubt: float = 0.0
+    known: Array | None = None
 
 
 class Work:
@@ -145,6 +150,8 @@ class Work:
         self.sharp: tuple[Array, Array, float] | None = None
         #: Whether kernel values in single precision have had a part in E since then.
         self.coarse = solution.doubt > 0
+        #: The points whose E has been computed; None: all of them.
+        self.known: Array | None = None if solution.known is None else np.empty(0, dtype=np.int64)
         #: A factor of the kernel matrix, once steps of pairs have been many.
         self.factor: Any = None
         #: Whether time is up: long steps ask between their parts, and leave the point as it was.
@@ -345,33 +352,79 @@ class Work:
         weights = self.signs[variables] * alpha
         return np.asarray(weights.reshape(self.copies, -1).sum(axis=0))
 
-    def recompute(self, precision: Precision) -> None:
-        """Compute E anew, without what steps have added to its rounding error."""
-        everything = np.arange(self.points.size)
-        E = self.linear + self.product(everything, self.weights(self.alpha), precision)
+    def recompute(self, precision: Precision) -> bool:
+        """Compute E anew, without what steps have added to its rounding error.
+
+        Return whether time was enough for that: else it stays as it was.
+        """
+        n, E = self.points.size, self.E.copy()
+        if self._sums_into(E, np.arange(n), precision) < n:
+            return False
+        self.known = None
         if precision == "float64":
             self.set_exact(E)
         else:
             self.E[:] = E
+        return True
+
+    def begin(self, precision: Precision, *, glance: bool = False) -> bool:
+        """Compute E of a point where it is not known; return whether time was enough for all of it.
+
+        Some points are looked at in any case, spread among all of either sign: they tell about where the
+        intercept is. A glance is content with few of them.
+        """
+        n, E = self.points.size, self.linear.copy()
+        glance &= bool(self.weights(self.alpha).any())  # without weights all is known
+        # The first of each sign come first, then others at even distances.
+        middle = self.middle if self.separate and self.copies == 1 else n
+        parts = -(-n // _GLANCE) if glance else self._parts(n)
+        place = np.concatenate([np.arange(middle), np.arange(n - middle)]) % parts
+        place[[0, middle % n]] = -1
+        order = np.argsort(place, kind="stable")
+        count = self._sums_into(E, order[:_GLANCE] if glance else order, precision)
+        self.E[:], self.known = E, None if count == n else order[:count]
+        self.coarse |= precision == "float32"
+        self.read(self.alpha, self.E, np.inf)
+        return count == n
+
+    def _parts(self, count: int) -> int:
+        """Return in how many parts E of so many points is computed, each in a bounded time."""
+        rows = int(np.count_nonzero(self.weights(self.alpha)))
+        return max(1, -(-count // self.matrix.targets_at_once(rows))) if rows else 1
+
+    def _sums_into(self, E: Array, points: Array, precision: Precision) -> int:
+        """Put E of some points into its place, in order; return of how many: the first part in any case."""
+        weights, n, parts = self.weights(self.alpha), self.points.size, self._parts(points.size)
+        some, done = np.flatnonzero(weights), 0
+        for number in range(parts):
+            begin, done = done, (number + 1) * points.size // parts
+            part = points[begin:done]
+            targets = None if parts == 1 and part.size == n and self.everything else self.points[part]
+            sums = self.matrix.product(self.points[some], weights[some, None], targets, precision)[:, 0]
+            for copy in range(0, E.size, n):
+                E[copy + part] = self.linear[copy + part] + sums
+            if self.expired():
+                break
+        return done
 
     def set_exact(self, E: Array) -> None:
         """Take over E, exact at the present point."""
         self.E[:] = E
         self.exact, self.sharp = (self.alpha.copy(), E), None
 
-    def sharpen(self, width: float) -> None:
+    def sharpen(self, width: float) -> bool:
         """Compute E anew in double where violation and gap hang on it: no farther from the margin than this.
 
-        Elsewhere variables are on the bound that E asks for, whatever its last digits.
+        Elsewhere variables are on the bound that E asks for, whatever its last digits. Return whether time
+        was enough for that: else E stays as it was.
         """
         is_near = self.scores()[0] > -width
-        near = np.flatnonzero(is_near)
-        weights = self.weights(self.alpha)
-        some = np.flatnonzero(weights)
-        sums = self.matrix.product(self.points[some], weights[some, None], self.points[near], "float64")
-        for begin in range(0, self.E.size, self.points.size):
-            self.E[begin + near] = self.linear[begin + near] + sums[:, 0]
+        near, E = np.flatnonzero(is_near), self.E.copy()
+        if self._sums_into(E, near, "float64") < near.size:
+            return False
+        self.E[:] = E
         self.sharp = self.alpha.copy(), is_near, width
+        return True
 
     def error(self, precision: Precision) -> float:
         """Return about how far E may be from exact near the margin, through kernel values of this precision.
@@ -403,6 +456,13 @@ class Work:
             solution.alpha[self.order], solution.gradient[self.order] = alpha, gradient
         solution.violation = violation
         solution.doubt = self.error("float32") if self.coarse else 0.0
+        solution.known = None if self.known is None else self._variables(self.known)
+
+    def _variables(self, points: Array) -> Array:
+        """Return the problem's own variables of some points."""
+        twice = self.copies == 2 or self.price is not None
+        found = np.concatenate([points, points + self.points.size]) if twice else points
+        return found if self.order is None else self.order[found]
 
     def take(self, alpha: Array, gradient: Array) -> None:
         """Go on from another point, of the problem's own variables, whose gradient is exact."""
@@ -415,8 +475,7 @@ class Work:
 
     def finish(self, status: str) -> None:
         """Say how the problem ended."""
-        if status == "rounding":  # at least without what single precision has added
-            self.recompute("float64")
+        if status == "rounding" and self.recompute("float64"):  # without what single precision has added
             self.read(self.alpha, self.E, self.scores()[1])
         indefinite = status == "converged" and self.worst_curvature < -NEGATIVE
         self.solution.status = "nonconvex" if indefinite else status

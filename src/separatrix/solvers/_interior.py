@@ -109,16 +109,19 @@ def interior(work: Work, state: State, most: float) -> bool:
         if after is None:
             return False
         state.exact_at, tol = state.loop.steps, state.loop.tol
-        work.recompute("float64")
+        if not work.recompute("float64"):
+            return False
         before, least = (work.alpha.copy(), work.E.copy(), work.exact), value(work)
         work.alpha[:] = after
-        work.recompute("float64")
+        known = work.recompute("float64")
         for _ in range(_REFINEMENTS):
-            if work.scores()[1] <= tol or work.expired() or not _settle(work, work.factor.columns, tol):
+            if not known or work.scores()[1] <= tol or work.expired():
                 break
-            work.recompute("float64")
+            if not _settle(work, work.factor.columns, tol):
+                break
+            known = work.recompute("float64")
     work.factor.use()
-    if value(work) < least:
+    if known and value(work) < least:
         return True
     work.alpha[:], work.E[:], work.exact = before
     return False

@@ -162,6 +162,11 @@ class Part:
         squares = 0.5 * self.l2 * float(np.square(W).sum()) if self.l2 else 0.0
         return self.l1 * float(np.abs(W).sum()) + squares
 
+    def glance(self) -> None:
+        """Judge a start without weights, and without reading the data: no objective is less than 0."""
+        self.terms.set_scores(self.F)
+        self.primal, self.bound, self.violation = self.terms.loss, max(self.bound, 0.0), np.nan
+
     def evaluate(self) -> None:
         """Set the best intercept, then compute objective, bound and violations."""
         if self.fit_intercept and not self._one_sided:
@@ -380,6 +385,10 @@ class Part:
             self.b -= self.b.mean()  # what all classes share, softmax does not see
         W, b = self.W.astype(dtype).astype(np.float64), self.b.astype(dtype).astype(np.float64)
         self.W, self.b = W, b
+        if np.isnan(self.violation):  # there was no time for more
+            self.F = np.broadcast_to(b, self.F.shape).copy()
+            self.glance()
+            return
         if not self._one_sided:
             self.F = self.view.scores(W, b).astype(np.float64)
         self._judge()

@@ -50,8 +50,6 @@ _EXTREMES = 5.0
 _SHARPENINGS, _FAR = 4, 10.0
 #: Most points of that sample.
 _SAMPLE = 5000
-#: Kernel entries of a product between two yields.
-_ENTRIES = 1 << 26
 #: Points that may come to matter near the solution: within so many times the violation.
 _NEAR = 2.0
 #: Features from which a kernel value is dear.
@@ -87,8 +85,9 @@ class ActiveSet:
         self.work, self.precision, self.outer = work, precision, precision
         self.tol, self.gap, self.max_steps, self.least = tol, gap, max_steps, least
         self.random = np.random.default_rng(0)
+        seen = work.E if work.known is None else work.E[work.known]
         #: What E is measured in.
-        self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(work.E).mean()) or 1.0
+        self.scale = float(np.abs(work.problem.linear).mean()) or float(np.abs(seen).mean()) or 1.0
         #: What variables without an upper bound are measured in.
         self.bound = self.scale / (float(np.abs(work.diag).mean()) or 1.0)
         #: About how far steps have led E from what it stands for.
@@ -102,11 +101,15 @@ class ActiveSet:
         work, solution = self.work, self.work.solution
         if not self._by_rank() and self._wants_start():
             yield from self._start(seconds)
+        if work.known is not None and not work.begin("float64"):
+            return
         started = False
         while True:
             score, violation = work.scores()
             work.read(work.alpha, work.E, violation)
-            if violation <= max(self.tol, 0.5 * self._doubt()) and self._refine(violation):
+            if violation <= max(self.tol, 0.5 * self._doubt()) and self._doubts(violation):
+                if not self._refine():
+                    return
                 continue
             if violation <= self.tol:
                 if self._polish():
@@ -158,22 +161,26 @@ class ActiveSet:
             return 0.0
         return self.work.error("float32") + self.drift
 
-    def _refine(self, violation: float) -> bool:
-        """Compute E in double if its rounding error might hide a violation; return whether it might.
+    def _doubts(self, violation: float) -> bool:
+        """Return whether the rounding error of E might hide a violation."""
+        return self._doubt() > min(_TRUST * self.tol, (self.tol - violation) / _EXTREMES)
 
-        Where the error is no more than what the other points may have: near the margin. Else everywhere, and
+    def _refine(self) -> bool:
+        """Compute E in double; return whether time was enough for that.
+
+        Where its error is no more than what the other points may have: near the margin. Else everywhere, and
         from then on.
         """
         work, doubt = self.work, self._doubt()
-        if doubt <= min(_TRUST * self.tol, (self.tol - violation) / _EXTREMES):
-            return False
         fair = doubt <= _FAIR * self.tol and work.value_within(doubt) <= _TRUST * self.gap
         if fair and self.sharpened < _SHARPENINGS:
+            if not work.sharpen(_FAR * doubt):
+                return False
             self.sharpened, self.drift = self.sharpened + 1, 0.0
-            work.sharpen(_FAR * doubt)
             return True
+        if not work.recompute("float64"):
+            return False
         self.outer = "float64"
-        work.recompute(self.outer)
         return True
 
     def _stays(self, score: Array, violation: float) -> bool:
@@ -256,15 +263,17 @@ class ActiveSet:
 
     def _product(self, points: Array, change: Array, precision: Precision) -> Generator[None, None, Array]:
         """Return what a change of ``s a`` of some points adds to E; yield after each bounded part of it."""
-        work, moved = self.work, np.flatnonzero(change)
-        step = max(256, _ENTRIES // work.points.size)
-        total = np.zeros(work.E.size)
-        for begin in range(0, moved.size, step):
-            part = moved[begin : begin + step]
-            total += work.product(points[part], change[part], precision)
-            if begin + step < moved.size:
+        work, moved, n = self.work, np.flatnonzero(change), self.work.points.size
+        step = work.matrix.targets_at_once(moved.size)
+        if step >= n:
+            return work.product(points, change, precision)
+        rows, coef, sums = work.points[points[moved]], change[moved, None], np.empty(n)
+        for begin in range(0, n, step):
+            part = slice(begin, begin + step)
+            sums[part] = work.matrix.product(rows, coef, work.points[part], precision)[:, 0]
+            if begin + step < n:
                 yield
-        return total
+        return np.tile(sums, work.copies)
 
     def _choose(self, score: Array, violation: float) -> Array:
         """Return the points to work on, in order."""
@@ -399,6 +408,10 @@ class ActiveSet:
         for group in work.groups():
             s, total = work.signs[group], dot(work.signs[group], work.alpha[group])
             alpha[group] = at_bounds(s, score[group], work.upper[group], total, _RAMP * self.scale)
+        if work.known is not None:  # nothing is known of where it was: what is told from now on is of this
+            work.alpha[:] = alpha
+            work.begin(self.precision)
+            return
         moved = yield from self._product(np.arange(n), work.weights(alpha), self.precision)
         work.alpha[:], work.E[:] = alpha, linear + moved
 

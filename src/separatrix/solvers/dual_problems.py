@@ -168,6 +168,7 @@ class DualSolutions(Sequence[DualSolution]):
         self.doubt = np.zeros(count)
         self.steps = np.zeros(count, dtype=np.int64)
         self.status = np.full(count, -1, dtype=np.int32)
+        self.known: list[Array | None] = [None] * count
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -187,6 +188,7 @@ class DualSolutions(Sequence[DualSolution]):
             int(self.steps[k]),
             STATUS[max(0, int(self.status[k]))],
             float(self.doubt[k]),
+            self.known[k],
         )
 
     def put(self, k: int, solution: DualSolution, done: int = 0) -> None:
@@ -195,6 +197,7 @@ class DualSolutions(Sequence[DualSolution]):
         self.alpha[part], self.gradient[part] = solution.alpha, solution.gradient
         self.violation[k], self.steps[k] = solution.violation, solution.steps + done
         self.status[k], self.doubt[k] = STATUS.index(solution.status), solution.doubt
+        self.known[k] = solution.known
 
     def problem(self, k: int) -> DualProblem:
         """Return a problem that starts where it stands."""

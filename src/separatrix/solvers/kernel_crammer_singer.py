@@ -33,6 +33,8 @@ from separatrix.solvers.hulls import Similarities
 
 #: Samples of a working set; up to twice as many are solved for at once.
 _WORKING = 1_000
+#: Kernel values of a product between two looks at the clock.
+_ENTRIES = 1 << 21
 #: Most free directions of a joint step, most such steps in a row, most epochs of a round.
 _MOST_FREE, _NEWTON_ROUNDS, _EPOCHS = 1_500, 30, 200
 
@@ -192,7 +194,7 @@ class KernelCrammerSinger:
         if not len(rows):
             return
         Q = np.asarray(self.matrix.block(rows, rows), dtype=np.float64) + self.constant**2
-        before = self._alpha[rows]
+        before, mu, gradient = self._alpha[rows], self.mu[rows], self.gradient[rows]
         with single_threaded(np.inf):
             self._descend(rows, Q, control)
             self._newton(rows, Q, control)
@@ -202,9 +204,25 @@ class KernelCrammerSinger:
         if len(rows) == self.n:
             self.gradient += Q @ change
         elif len(moved):
-            part = self.matrix.product(rows[moved], change[moved])
-            self.gradient += part + self.constant**2 * change.sum(axis=0)
+            sums = self._product(rows[moved], change[moved], control)
+            if sums is None:  # a round that not all samples can be told of has not been
+                self.mu[rows], self.gradient[rows] = mu, gradient
+                return
+            self.gradient += sums + self.constant**2 * change.sum(axis=0)
         self._measure()
+
+    def _product(self, rows: Array, change: Array, control: Control) -> Array | None:
+        """Return what a change adds to the scores of all samples; None if time is up before."""
+        step = max(1, _ENTRIES // len(rows))
+        if step >= self.n:
+            return self.matrix.product(rows, change)
+        sums = np.empty((self.n, self.K))
+        for begin in range(0, self.n, step):
+            if begin and control.expired():
+                return None
+            part = slice(begin, begin + step)
+            sums[part] = self.matrix.product(rows, change, self.every[part])
+        return sums
 
     def _factor(self, Q: Array) -> Array:
         """Return ``L`` with ``L Lᵀ = Q``, a little of the diagonal added where Q is not regular."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite, log, sqrt
+from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,8 +21,16 @@ Precision = Literal["float32", "float64"]
 _UNIT = 1.1e-16
 #: Kernel entries that a product of a kernel without compiled loops holds at a time.
 _PIECE = 1 << 21
+#: Pairs of texts that are compared at first between two looks at the clock; twice as many if that took less
+#: than so many seconds.
+_TEXT_PIECE, _QUICK = 1 << 10, 0.1
+#: Parts of a matrix that fits, below which it is not computed for their sake.
+_FEW = 64
 #: Entries of a product below which threads cost more than they gain, and parts it has above.
 _SERIAL, _PARTS = 1 << 16, 8
+#: Work of a product, in features of kernel values, between two looks at the clock, what a formula costs in
+#: these, and the fewest targets it is worth a call for: more where that has to pack the rows anew.
+_WORK, _FORMULA, _FEWEST, _FEWEST_UNPACKED = 2e9, 16, 64, 256
 #: Most left samples that the compiled loops work on together.
 _LEFT = 256
 #: Rows looked at to learn how many values differ from their column's commonest.
@@ -33,6 +43,10 @@ _WHOLE, _MOST_COUNT = 4, 255
 _LARGEST = {"float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 #: Numbers of sparse samples up to which they are packed as dense ones.
 _FEW_NUMBERS = 1 << 16
+
+
+class OutOfTimeError(Exception):
+    """Time was up before kernel values were there that a step cannot do without."""
 
 
 class Native(NamedTuple):
@@ -177,6 +191,8 @@ class KernelMatrix:
         self.memory = _hot.RowMemory()
         self._packs: dict[str, Any] = {}
         self._gram: Array | None = None
+        #: Whether time is up, as the solver at work has it.
+        self.expired: Callable[[], bool] = lambda: False
         self._half: float | None = None
         self.native: Native | None = None
         self._packing = Packing(None)
@@ -211,6 +227,14 @@ class KernelMatrix:
         """How many features the compiled loops go over for one kernel value."""
         d = float(self.samples.shape[1])
         return d * self._packing.share if self._packing.sparse else d
+
+    def targets_at_once(self, rows: int) -> int:
+        """Return for how many targets a product over so many rows takes a bounded time."""
+        if self.native is None:
+            texts = self.kernel.samples == "texts" and self._gram is None
+            return max(1, (_TEXT_PIECE if texts else _PIECE) // max(1, rows))
+        fewest = _FEWEST if self._fits("float64") else _FEWEST_UNPACKED
+        return max(fewest, int(_WORK / (max(1, rows) * (self.features_per_entry + _FORMULA))))
 
     @property
     def definite(self) -> bool:
@@ -316,7 +340,8 @@ class KernelMatrix:
             if not (same and self._bounded(right, rows.size, chosen)):
                 self._check(values, rows)
             return values
-        gram = self._whole()
+        few = self._gram is None and _FEW * rows.size * columns.size <= self.shape[0] ** 2
+        gram = None if few else self._whole()
         return self._values(rows, columns) if gram is None else gram[np.ix_(rows, columns)]
 
     def _bounded(self, panels: Any, count: int, precision: Precision) -> bool:
@@ -347,20 +372,43 @@ class KernelMatrix:
             raise ValueError(self._not_finite(int(rows[np.argwhere(~np.isfinite(values))[0][0]])))
 
     def _whole(self) -> Array | None:
-        """Return the matrix of a kernel without compiled loops, if it fits: problems share parts of it."""
+        """Return the matrix of a kernel without compiled loops, if it fits: problems share parts of it.
+
+        None, too, where time is up before it is begun: who asks then needs few values, and none of the rest.
+        """
         n = self.shape[0]
-        if self.precomputed or n * n * 8 > self.cache_bytes / 2:
-            return None
         if self._gram is None:
-            step = max(1, _PIECE // max(1, n))
-            for begin in range(0, n, step):
-                rows, right = np.arange(begin, min(n, begin + step)), np.arange(begin, n)
-                values = self._values(rows, right)
-                if self._gram is None:
-                    self._gram = np.empty((n, n), dtype=values.dtype)
-                self._gram[rows, begin:] = values
-                self._gram[begin:, rows] = values.T
+            if self.precomputed or n * n * 8 > self.cache_bytes / 2 or self.expired():
+                return None
+            self._gram = self._computed(n)
         return self._gram
+
+    def check_time(self) -> None:
+        """Raise :class:`OutOfTimeError` if time is up before texts have been compared, which takes long."""
+        if self.kernel.samples == "texts" and self._gram is None and self.expired():
+            raise OutOfTimeError
+
+    def _computed(self, n: int) -> Array:
+        """Return the whole matrix; raise :class:`OutOfTimeError` where there is no time for it."""
+        most = max(1, _PIECE // max(1, n))
+        # A pair of texts may take as long as thousands of vectors, and is the same in any company.
+        texts = self.kernel.samples == "texts"
+        step = min(most, max(1, _TEXT_PIECE // n)) if texts else most
+        begin, gram = 0, np.empty((0, 0))
+        while begin < n:
+            if begin and self.expired():
+                raise OutOfTimeError
+            started = perf_counter()
+            rows, right = np.arange(begin, min(n, begin + step)), np.arange(begin, n)
+            values = self._values(rows, right)
+            if not begin:
+                gram = np.empty((n, n), dtype=values.dtype)
+            gram[rows, begin:] = values
+            gram[begin:, rows] = values.T
+            begin += step
+            if texts and perf_counter() - started < _QUICK:
+                step = min(most, 2 * step)
+        return gram
 
     def product(
         self, rows: Array, coef: Array, targets: Array | None = None, precision: Precision | None = None

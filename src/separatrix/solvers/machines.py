@@ -89,6 +89,20 @@ _NUMBERS = (
 )
 
 
+#: What holds of any machine: its objective, its weights' length and their gap are not known.
+_UNPROVEN = {
+    "square": np.nan,
+    "primal": np.inf,
+    "dual": -np.inf,
+    "gap": np.inf,
+    "relative_gap": np.inf,
+    "rounding": 0.0,
+    "vanishes": False,
+    "indefinite": False,
+    "violation": np.inf,
+}
+
+
 class Machines(Sequence[Machine]):
     """Machines in one set of arrays: ``coef`` and ``slack`` per variable, all else per machine.
 
@@ -149,11 +163,18 @@ def machine(problem: DualProblem, solution: DualSolution, matrix: KernelMatrix) 
     """Return what a dual point means."""
     problems = DualProblems.of([problem])
     violation, doubt = np.array([solution.violation]), np.array([solution.doubt])
-    return machines_of(problems, solution.alpha, solution.gradient, violation, matrix, doubt)[0]
+    alpha, gradient, known = solution.alpha, solution.gradient, [solution.known]
+    return machines_of(problems, alpha, gradient, violation, matrix, doubt, known)[0]
 
 
 def machines_of(
-    problems: DualProblems, a: Array, gradient: Array, violation: Array, matrix: KernelMatrix, doubt: Array
+    problems: DualProblems,
+    a: Array,
+    gradient: Array,
+    violation: Array,
+    matrix: KernelMatrix,
+    doubt: Array,
+    known: Sequence[Array | None] = (),
 ) -> Machines:
     """Return what dual points mean; computed in double from the points themselves.
 
@@ -169,6 +190,8 @@ def machines_of(
         The kernel values of all samples.
     doubt : ndarray of shape (problems,)
         How far the gradients may be from those in double.
+    known : sequence of ndarray or None
+        The variables of each problem whose gradient is known; None, or nothing at all: all of them.
     """
     count, size = len(problems), problems.rows.size
     numbers, variables = np.empty((len(_NUMBERS) - 1, count)), np.empty((2, size))
@@ -193,8 +216,27 @@ def machines_of(
             part = problems.part(k)
             violation[k] = kkt_violation(problems[k], a[part], gradient[part])
     *others, vanishes, indefinite = numbers
-    found = zip(_NUMBERS, (*others, vanishes > 0, indefinite > 0, violation), strict=True)
-    return Machines(problems.offsets, *variables, **dict(found))
+    names = zip(_NUMBERS, (*others, vanishes > 0, indefinite > 0, violation), strict=True)
+    found = Machines(problems.offsets, *variables, **dict(names))
+    for k, some in enumerate(known):
+        if some is not None:
+            part = problems.part(k)
+            _tell_part(found, k, problems[k], DualSolution(a[part], gradient[part], known=some), matrix)
+    return found
+
+
+def _tell_part(
+    found: Machines, k: int, problem: DualProblem, solution: DualSolution, matrix: KernelMatrix
+) -> None:
+    """Let a machine be what the variables tell whose gradient is known, and nothing be proven of it."""
+    some, names = solution.known, ("rows", "signs", "linear", "upper", "start")
+    part = replace(problem, **{name: getattr(problem, name)[some] for name in names})
+    level = machine(part, DualSolution(solution.alpha[some], solution.gradient[some]), matrix)
+    for name in _NUMBERS:
+        getattr(found, name)[k] = _UNPROVEN.get(name, getattr(level, name))
+    slack = found.slack[found.offsets[k] : found.offsets[k + 1]]
+    slack[:] = np.nan
+    slack[some] = level.slack
 
 
 def drowned(machines: Machines, gap: float) -> Array:

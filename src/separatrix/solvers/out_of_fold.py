@@ -8,15 +8,15 @@ kernel values are computed once for all folds, and so are those of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from separatrix.data.view import Array
-from separatrix.solvers._loop import Below, run
+from separatrix.solvers._loop import Below, Control, Step, run
 from separatrix.solvers.dual_problems import DualProblems, DualSolutions
-from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 from separatrix.solvers.machines import Machine, machine, machines_of
 from separatrix.solvers.small_problems import SmallProblems
 from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
@@ -25,6 +25,8 @@ from separatrix.solvers.smo import DualProblem, DualSolution, SequentialMinimal
 _MOST_STEPS = 100_000
 #: Samples so far beyond the margin, in units of its half-width, are left out of the folds' problems.
 _NEAR = 0.25
+#: Samples that are scored in any case.
+_FEWEST = 64
 
 
 def deal(numbers: Array, folds: int, random: np.random.RandomState) -> Array:
@@ -48,6 +50,12 @@ def _summing_to(a: Array, upper: Array, total: float) -> Array:
         if space > 0:
             a = a + room * min(1.0, missing / space)
     return a
+
+
+def _mask(some: Array | None, size: int) -> Array:
+    mask = np.zeros(size, dtype=bool)
+    mask[slice(None) if some is None else some] = True
+    return mask
 
 
 def balanced(problems: DualProblems, a: Array, totals: Array | None) -> Array:
@@ -121,14 +129,19 @@ class Folds:
         self.folds = int(fold_of.max(initial=-1)) + 1
         #: How the folds ended: "converged", or why they had to stop before.
         self.status = "converged"
+        #: Which variables have scores, where time was not enough for all.
+        self.scored: Array | None = None
 
     def scores(self, problems: DualProblems, solutions: DualSolutions | Sequence[DualSolution]) -> Array:
         """Return the scores of all problems' variables by machines learnt without their fold."""
         if isinstance(solutions, DualSolutions) and SmallProblems.suits(self.matrix, problems):
             return self._together(problems, solutions.alpha)
-        every = [self._pieces(p, s) for p, s in zip(problems, solutions, strict=True)]
-        self._solve(every)
-        return np.concatenate([self._assemble(p, piece) for p, piece in zip(problems, every, strict=True)])
+        task = _Task(self, list(zip(problems, solutions, strict=True)))
+        self.status = run(task, Below(-1.0), max_iter=np.inf, max_time=self.max_time).status
+        found = task.scored
+        if not all(known.all() for _, known in found):
+            self.scored = np.concatenate([known for _, known in found])
+        return np.concatenate([scores for scores, _ in found])
 
     def _together(self, problems: DualProblems, alpha: Array) -> Array:
         """Return the scores where problems are small: of all problems and folds at once.
@@ -165,7 +178,9 @@ class Folds:
         self.status = run(solver, Below(-1.0), max_iter=np.inf, max_time=self.max_time).status
         solver.settle()
         found = solver.solutions
-        machines = machines_of(every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt)
+        machines = machines_of(
+            every, found.alpha, found.gradient, found.violation, self.matrix, found.doubt, found.known
+        )
         scores = every.signs * (found.gradient - every.linear) + every.spread(machines.intercept)
         if self.nu is not None:
             scores /= every.spread(np.where(machines.rho > 0, machines.rho, 1.0))
@@ -176,13 +191,21 @@ class Folds:
             scores = np.where(every.spread(missing), every.spread(constant), scores)
         out = np.empty(problems.rows.size)
         out[variables[held]] = scores[held]
+        if any(some is not None for some in found.known):
+            known = np.concatenate([_mask(some, size) for some, size in zip(found.known, sizes, strict=True)])
+            self.scored = np.empty(out.size, dtype=bool)
+            self.scored[variables[held]] = known[held]
         return out
 
-    def _pieces(self, problem: DualProblem, solution: DualSolution) -> _Pieces:
+    def pieces(self, problem: DualProblem, solution: DualSolution, expired: Callable[[], bool]) -> _Pieces:
+        """Return the subproblems of a problem, and where they start."""
         found = machine(problem, solution, self.matrix)
         unit = 1.0 if self.nu is None else max(found.rho, 0.0)
         beyond = solution.gradient + problem.signs * found.intercept - found.rho
-        near = np.flatnonzero((solution.alpha > 0) | (beyond < _NEAR * unit))
+        is_near = (solution.alpha > 0) | (beyond < _NEAR * unit)
+        if solution.known is not None:  # of the others nobody knows where they are
+            is_near |= ~np.isin(np.arange(is_near.size), solution.known)
+        near = np.flatnonzero(is_near)
         pieces = _Pieces(near, [], [], [], [])
         folds = self.fold_of[problem.rows]
         places = []
@@ -193,20 +216,47 @@ class Folds:
                 pieces.subproblems.append(left)
                 pieces.columns.append(fold)
                 places.append(kept)
-        pieces.starts = self._starts(problem.rows[near], pieces.subproblems, places)
+        pieces.starts = self._starts(problem.rows[near], pieces.subproblems, places, expired)
         return pieces
 
-    def _starts(self, near: Array, problems: list[DualProblem], places: list[Array]) -> list[DualSolution]:
+    def _sums(
+        self,
+        rows: Array,
+        coef: Array,
+        targets: Array,
+        precision: Precision | None,
+        expired: Callable[[], bool],
+    ) -> tuple[Array, Array]:
+        """Return ``Σ_j k(x_t, x_rows_j) coef[j, :]`` of targets, and which have it: all if time is enough.
+
+        Some have it in any case, spread among all.
+        """
+        sums, known = np.zeros((targets.size, coef.shape[1])), np.zeros(targets.size, dtype=bool)
+        step = _FEWEST if expired() else self.matrix.targets_at_once(rows.size)
+        parts = max(1, -(-targets.size // step)) if rows.size else 1
+        for number in range(parts):
+            part = slice(number, None, parts)
+            sums[part] = self.matrix.product(rows, coef, targets[part], precision)
+            known[part] = True
+            if expired():
+                break
+        return sums, known
+
+    def _starts(
+        self, near: Array, problems: list[DualProblem], places: list[Array], expired: Callable[[], bool]
+    ) -> list[DualSolution]:
         """Return the starts of all folds with their gradients, whose kernel values they share."""
         coef = np.zeros((near.size, len(problems)))
         for column, (problem, kept) in enumerate(zip(problems, places, strict=True)):
             coef[kept, column] = problem.signs * problem.start
         used = np.flatnonzero(coef.any(axis=1))
-        sums = self.matrix.product(near[used], coef[used], near, "float32")
-        return [
-            DualSolution(problem.start, problem.linear + problem.signs * sums[kept, column])
-            for column, (problem, kept) in enumerate(zip(problems, places, strict=True))
-        ]
+        sums, known = self._sums(near[used], coef[used], near, "float32", expired)
+        starts = []
+        for column, (problem, kept) in enumerate(zip(problems, places, strict=True)):
+            start = DualSolution(problem.start, problem.linear + problem.signs * sums[kept, column])
+            start.known = None if known.all() else np.flatnonzero(known[kept])
+            starts.append(start)
+        return starts
 
     def _without(self, problem: DualProblem, alpha: Array, kept: Array, others: Array) -> DualProblem | None:
         """Return the problem on the kept samples, started near ``alpha``; None where a class is missing."""
@@ -231,20 +281,27 @@ class Folds:
             start=start,
         )
 
-    def _solve(self, pieces: Sequence[_Pieces]) -> None:
+    def solve(self, pieces: Sequence[_Pieces], control: Control) -> bool:
+        """Solve the subproblems; return whether time was enough for that."""
         problems = [problem for piece in pieces for problem in piece.subproblems]
-        if not problems:
-            return
         empty = [replace(problem, start=np.zeros(problem.rows.size)) for problem in problems]
         solver = SequentialMinimal(self.matrix, empty, tol=self.tol, max_steps=self.max_steps)
         solver.solutions = [start for piece in pieces for start in piece.starts]
-        self.status = run(solver, Below(self.tol), max_iter=np.inf, max_time=self.max_time).status
+        finished = not problems
+        if all(start.known is None for start in solver.solutions):
+            for step in solver.steps(control):
+                finished = step.finished is not None
+                if finished or control.expired():
+                    break
         solutions = iter(solver.solutions)
         for piece in pieces:
             piece.machines = [machine(p, next(solutions), self.matrix) for p in piece.subproblems]
+        return finished
 
-    def _assemble(self, problem: DualProblem, piece: _Pieces) -> Array:
-        """Return the score of each variable by the machine that has not seen its fold."""
+    def assemble(
+        self, problem: DualProblem, piece: _Pieces, expired: Callable[[], bool]
+    ) -> tuple[Array, Array]:
+        """Return the score of each variable by the machine that has not seen its fold, and which have one."""
         folds = self.fold_of[problem.rows]
         near = problem.rows[piece.near]
         place = np.empty(self.matrix.shape[0], dtype=np.intp)
@@ -259,5 +316,23 @@ class Folds:
             rest = problem.signs[folds != column]
             constant[column] = rest[0] if rest.size else 0.0
         used = np.flatnonzero(coef.any(axis=1))
-        sums = self.matrix.product(near[used], coef[used], problem.rows) + constant
-        return np.asarray(sums[np.arange(folds.size), folds])
+        sums, known = self._sums(near[used], coef[used], problem.rows, None, expired)
+        return np.asarray((sums + constant)[np.arange(folds.size), folds]), known
+
+
+class _Task:
+    """The folds of all problems from their starts to their scores, driven by the loop."""
+
+    def __init__(self, folds: Folds, solved: list[tuple[DualProblem, DualSolution]]) -> None:
+        self.folds, self.solved = folds, solved
+        self.scored: list[tuple[Array, Array]] = []
+
+    def steps(self, control: Control) -> Iterator[Step]:
+        """Yield one step when all is done, or as much of it as there is time for."""
+        folds, expired = self.folds, control.expired
+        pieces = [folds.pieces(p, s, expired) for p, s in self.solved]
+        finished = folds.solve(pieces, control)
+        for (problem, _), piece in zip(self.solved, pieces, strict=True):
+            self.scored.append(folds.assemble(problem, piece, expired))
+        finished = finished and all(known.all() for _, known in self.scored)
+        yield Step({}, 0.0, "converged" if finished else control.reason() or "max_iter")

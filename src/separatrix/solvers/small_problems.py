@@ -16,7 +16,7 @@ from separatrix.data.threads import in_threads, thread_count
 from separatrix.solvers._dual import NEGATIVE, Work, dot
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
-from separatrix.solvers.kernel_matrix import KernelMatrix
+from separatrix.solvers.kernel_matrix import KernelMatrix, OutOfTimeError
 
 #: Most samples of which one kernel matrix is made for several problems, and of a problem.
 _SHARED, _LARGEST = 3000, 500
@@ -64,9 +64,13 @@ class SmallProblems:
         """Yield a step after each bounded amount of work."""
         p, found = self.problems, self.solutions
         threads = 1 if p.rows.size < _TINY else min(len(p), thread_count(None))
+        self.matrix.expired = control.expired
         while True:
-            if self.advance(threads):
-                break
+            try:
+                if self.advance(threads):
+                    break
+            except OutOfTimeError:
+                return
             yield Step(self._record(), np.inf)
             if control.expired():
                 return
@@ -93,6 +97,7 @@ class SmallProblems:
         p, found = self.problems, self.solutions
         # The kernel values of a problem lie side by side: samples of a class follow each other.
         samples, places = p.order
+        self.matrix.check_time()
         values = np.ascontiguousarray(self.matrix.block(samples, samples, "float64"), dtype=np.float64)
         starts, rows = (np.ascontiguousarray(part, dtype=np.int64) for part in (p.offsets, places))
         signs, upper = (np.ascontiguousarray(part, dtype=np.float64) for part in (p.signs, p.upper))
@@ -127,8 +132,8 @@ class SmallProblems:
             if found.alpha[self.problems.part(k)].any():
                 solution = found[k]
                 work = Work(self.matrix, self.problems[k], solution)
-                work.recompute("float64")
-                work.read(work.alpha, work.E, np.inf)
+                solution.known = np.empty(0, dtype=np.int64)
+                work.begin("float64", glance=self.matrix.native is None and self.matrix.expired())
                 found.put(k, solution)
             found.status[k] = 0
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from separatrix.solvers._loop import Control, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.dual_problems import STATUS, DualProblems
-from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
+from separatrix.solvers.kernel_matrix import KernelMatrix, OutOfTimeError, Precision
 from separatrix.solvers.small_problems import SmallProblems
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
@@ -98,26 +99,38 @@ class SequentialMinimal:
         self._sums: list[tuple[Any, float, int]] = [((), 0.0, 0)] * len(self.problems)
         for number, problem in enumerate(self.problems):
             alpha = np.array(problem.start, dtype=np.float64)
-            known = problem.linear if gradients is None else gradients[number]
-            self.solutions.append(DualSolution(alpha, np.array(known, dtype=np.float64)))
-            if alpha.any() and gradients is None:
-                work = Work(matrix, problem, self.solutions[-1])
-                work.recompute("float64")
-                work.read(work.alpha, work.E, np.inf)
+            gradient = problem.linear if gradients is None else gradients[number]
+            self.solutions.append(DualSolution(alpha, np.array(gradient, dtype=np.float64)))
+            if alpha.any() and gradients is None:  # it is computed when time is counted
+                self.solutions[-1].known = np.empty(0, dtype=np.int64)
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each bounded amount of work."""
+        self.matrix.expired = control.expired
+        try:
+            yield from self._steps(control)
+        except OutOfTimeError:
+            return
+
+    def _steps(self, control: Control) -> Iterator[Step]:
         works = [Work(self.matrix, p, s) for p, s in zip(self.problems, self.solutions, strict=True)]
         for work in works:
             work.expired = control.expired
         small = [work for work in works if self._is_small(work)]
+        for work in small:
+            if work.known is not None and not work.begin("float64"):
+                return
         for _ in self._whole(small):
             yield self._step()
             if control.expired():
                 return
+        if any(work.solution.status == "running" for work in small):  # there was no time for what they need
+            return
         for work in works:
             if self._is_small(work):
                 continue
+            if work.known is not None:
+                work.begin(self.precision, glance=True)
             rounds = ActiveSet(
                 work,
                 precision=self.precision,
@@ -130,6 +143,8 @@ class SequentialMinimal:
                 yield self._step()
                 if control.expired():
                     return
+            if work.solution.status == "running":  # there was no time for what it needed
+                return
         yield self._step()
 
     def _is_small(self, work: Work) -> bool:
@@ -142,6 +157,8 @@ class SequentialMinimal:
         shared = ClassRows(self.matrix, works, self.precision)
         for batch in self._batches(works, shared):
             yield from self._converge(batch, self.precision, shared)
+            if batch[0].expired():
+                return
             # Where kernel rows in single precision do not lead to the tolerance, double ones do.
             rest = [work for work in batch if work.solution.status == "running"]
             for work in rest:
@@ -180,8 +197,10 @@ class SequentialMinimal:
         error = self.matrix.error(precision) if precision == "float32" else 0.0
         longest = _TRUST * self.tol / error if error > 0 else np.inf
 
-        def make(number: int) -> State:
+        def make(number: int) -> State | None:
             work = works[number]
+            if number and work.expired():  # kernel blocks of many problems take long, too
+                return None
             state = work.state(
                 precision,
                 values=None if self.matrix.native else self._block(work, precision),
@@ -201,8 +220,8 @@ class SequentialMinimal:
             self.matrix.prepare(precision)
         # A problem that may go on keeps its rows, as far as they are few.
         self.matrix.memory.spare = self.matrix.cache_bytes / 4
-        states = in_threads(make, len(works)) if parallel else map(make, range(len(works)))
-        running = list(zip(works, states, strict=True))
+        states = list(in_threads(make, len(works)) if parallel else map(make, range(len(works))))
+        running = [(work, state) for work, state in zip(works, states, strict=True) if state is not None]
         while running:
             loops = [state.loop for _, state in running]
             run_loops(loops, _SLICE, threads)
@@ -334,10 +353,9 @@ class SequentialMinimal:
         far = error > _TRUST * self.tol or work.gap_within(error)[1] > _TRUST_GAP * self.gap
         if work.exact is not None and not far:
             work.retrace(state)
-        elif shared is not None:
-            shared.recompute(work)
-        else:
-            work.recompute("float64")
+        elif not (shared.recompute(work) if shared is not None else work.recompute("float64")):
+            work.solution.status = "running"  # as far as is known
+            return True
         state.exact_at = state.loop.steps
         _, violation = work.scores()
         work.read(work.alpha, work.E, violation)
@@ -368,6 +386,7 @@ class SequentialMinimal:
         return True
 
     def _block(self, work: Work, precision: Precision) -> Array:
+        self.matrix.check_time()
         return np.ascontiguousarray(self.matrix.block(work.points, work.points), dtype=precision)
 
     def _status(self) -> str:
@@ -382,13 +401,14 @@ class SequentialMinimal:
         violation = max((s.violation for s in self.solutions), default=0.0)
         for number, (p, s) in enumerate(zip(self.problems, self.solutions, strict=True)):
             # Of many problems most have not changed since the last step.
-            known = (s.steps, s.status, s.violation)
+            known = (s.steps, s.status, s.violation, s.known is None)
             if self._sums[number][0] != known:
-                value = -0.5 * dot(s.alpha, s.gradient + p.linear)
+                value = -0.5 * dot(s.alpha, s.gradient + p.linear) if s.known is None else np.nan
                 self._sums[number] = (known, value, int(np.count_nonzero(s.alpha)))
+        dual = sum(value for _, value, _ in self._sums)
         record = {
             "violation": violation,
-            "dual": sum(value for _, value, _ in self._sums),
+            "dual": None if isnan(dual) else dual,
             "support_vectors": sum(count for _, _, count in self._sums),
             "kernel_entries": self.matrix.entries,
         }

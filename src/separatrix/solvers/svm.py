@@ -169,7 +169,7 @@ class SupportMachines:
             # A mere aim may cost so many steps; counted by the solver, so that every run ends at the same.
             most = self._most = min(self.max_steps, _MORE * (1000 + 10 * longest))
         self._open, self._done = np.arange(count), np.zeros(count, dtype=np.int64)
-        self._collected: list[tuple[int, str, float] | None] = [None] * count
+        self._collected: list[tuple[int, str, float, int] | None] = [None] * count
         self._solver: SmallProblems | SequentialMinimal
         if SmallProblems.suits(matrix, self.problems):
             # To go on costs next to nothing, and makes the gap small as well.
@@ -188,11 +188,18 @@ class SupportMachines:
     def machines(self) -> Machines:
         """Return what the present solutions mean."""
         if self._machines is None:
+            s = self.solutions
             if isinstance(self._solver, SmallProblems):
                 self._solver.settle()
-            s = self.solutions
+            else:
+                for k, known in enumerate(s.known):
+                    if known is not None and not known.size:  # it has not had its turn
+                        solution = s[k]
+                        work = Work(self.matrix, self.problems[k], solution)
+                        work.begin(self._solver.precision, glance=True)
+                        s.put(k, solution)
             self._machines = machines_of(
-                self.problems, s.alpha, s.gradient, s.violation, self.matrix, s.doubt
+                self.problems, s.alpha, s.gradient, s.violation, self.matrix, s.doubt, s.known
             )
         return self._machines
 
@@ -216,9 +223,8 @@ class SupportMachines:
                     break
                 yield step
             self._collect(whole=True)
-            if finished is None:  # told to stop
+            if finished is None or not self._make_sure(control):  # told to stop
                 return
-            self._make_sure()
             if self._solved():
                 break
             wanted, next_tol = self._open[self._short()[self._open]], self.tol
@@ -240,13 +246,17 @@ class SupportMachines:
             places = zip(self._open.tolist(), self._done.tolist(), strict=True)
             for (k, done), solution in zip(places, self._solver.solutions, strict=True):
                 # Of many problems most have not changed since the last step.
-                now = solution.steps + done, solution.status, solution.violation
+                known = -1 if solution.known is None else solution.known.size
+                now = solution.steps + done, solution.status, solution.violation, known
                 if whole or self._collected[k] != now:
                     self._collected[k] = now
                     self.solutions.put(k, solution, done)
 
-    def _make_sure(self) -> None:
-        """Compute gradients anew that rounding errors of the steps may have led astray."""
+    def _make_sure(self, control: Control) -> bool:
+        """Compute gradients anew that rounding errors of the steps may have led astray.
+
+        Return whether time was enough for that.
+        """
         found, p = self.solutions, self.problems
         small = isinstance(self._solver, SmallProblems)
         # Steps round gradient and variables, so that sums which they keep drift away: that moves all scores.
@@ -259,21 +269,27 @@ class SupportMachines:
         doubtful = machines.rounding * machines.relative_gap > _UNSURE * self.gap * machines.gap
         doubtful |= found.doubt > _UNSURE * self.tol
         if not doubtful.any():
-            return
+            return True
         for k in np.flatnonzero(doubtful & (found.doubt > 0) & (found.violation <= self.tol)).tolist():
-            if self._recompute(k) > self.tol:
+            if not self._recompute(k, control):
+                return False
+            if found.violation[k] > self.tol:
                 # What another solver may cure, if it has not been at work.
                 found.status[k] = STATUS.index("max_iter" if small else "rounding")
+        return True
 
-    def _recompute(self, k: int) -> float:
-        """Compute the gradient of a problem anew in double; return the violation."""
+    def _recompute(self, k: int, control: Control | None = None) -> bool:
+        """Compute the gradient of a problem anew in double; return whether there was time for that."""
         solution = self.solutions[k]
         work = Work(self.matrix, self.problems[k], solution)
-        work.recompute("float64")
+        if control is not None:
+            work.expired = control.expired
+        if not work.recompute("float64"):
+            return False
         work.read(work.alpha, work.E, work.scores()[1])
         self.solutions.put(k, solution)
         self._machines = None
-        return float(solution.violation)
+        return True
 
     def look_again(self) -> None:
         """Compute gradients anew that single precision leaves vague, where time ended a fit between steps.
@@ -285,7 +301,7 @@ class SupportMachines:
             return
         used, sizes = p.sums((found.alpha > 0).astype(np.float64)), np.diff(p.offsets)
         costs = used * sizes * (self.matrix.features_per_entry + _FORMULA)
-        vague = np.flatnonzero(found.doubt > 0)
+        vague = np.flatnonzero((found.doubt > 0) | [known is not None for known in found.known])
         for k in vague[np.cumsum(costs[vague]) <= _LOOK].tolist():
             self._recompute(k)
 

@@ -71,7 +71,7 @@ def certify(
         iterations=iterations,
         seconds=outcome.seconds,
         primal=primal if isfinite(primal) else None,
-        dual=dual if proven or outcome.status not in ("nonconvex", "inseparable") else None,
+        dual=dual if outcome.status not in ("nonconvex", "inseparable") and isfinite(dual) else None,
         gap=gap,
         relative_gap=relative,
         kkt_violation=violation if isfinite(violation) else None,
@@ -115,7 +115,8 @@ def _explain(
     }[outcome.status]
     more = "raise tol" if out_of_reach else "raise max_iter or tol"
     remedy = {"max_iter": more, "max_time": "raise max_time or tol"}.get(outcome.status, "fit again to go on")
-    words = [f"{reason} (KKT violation {violation:.2g}, asked {tol:.2g})", f"{advice or remedy}"]
+    reached = f"KKT violation {violation:.2g}" if isfinite(violation) else "too early for a KKT violation"
+    words = [f"{reason} ({reached}, asked {tol:.2g})", f"{advice or remedy}"]
     return "; ".join([*words, within] if within else words)
 
 

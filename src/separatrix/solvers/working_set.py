@@ -25,6 +25,7 @@ Massias, Gramfort, Salmon, "Celer" (ICML 2018) for working sets and dual points.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,10 @@ class WorkingSet:
         for part in self.parts:
             with single_threaded(work):
                 part.start()
-                part.evaluate()
+                if part.W.any() or not control.expired():
+                    part.evaluate()
+                else:
+                    part.glance()
         while True:
             gap = self._relative_gap()
             finished = None
@@ -143,6 +147,7 @@ class WorkingSet:
         dual = self.unit * sum(p.bound for p in self.parts)
         relative = self._relative_gap()
         worst = max(part.relative_gap() for part in self.parts) if len(self.parts) > 1 else None
+        violation = float(np.max([part.violation for part in self.parts]))
         certificate = Certificate(
             status=outcome.status,
             message=_explain(outcome.status, gap_in_words(relative, worst), self.tol, self.parts),
@@ -153,7 +158,7 @@ class WorkingSet:
             gap=max(primal - dual, 0.0),
             relative_gap=relative,
             worst_relative_gap=worst,
-            kkt_violation=self.unit * max(part.violation for part in self.parts),
+            kkt_violation=None if isnan(violation) else self.unit * violation,
             samples=_samples(self.problem),
         )
         coef, intercept = self.coef.astype(dtype), self.intercept.astype(dtype)
