@@ -268,7 +268,8 @@ def test_newton_ends_what_no_step_of_descent_improves() -> None:
         LinearSVC(loss="hinge", C=1e5, solver="dual").fit(X, y)
 
 
-def test_epochs_that_visit_few_samples_are_not_given_up_for_newton() -> None:
+def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_coordinate, "_EPOCH_NS", 0.0)  # which decides where data are few
     random = np.random.default_rng(0)
     X, y = sparse.random(400, 900, density=0.05, format="csr", random_state=1), random.integers(5, size=400)
     codes = np.where(np.eye(5, dtype=bool), 1, -1).astype(np.int8)

@@ -45,9 +45,9 @@ _SAFE = 0.95
 _EPOCHS, _SLOW = 30, 150
 #: Epochs after which it is asked again whether Newton's method would be quicker.
 _REFLECT = 8
-#: Nanoseconds per number in the cube of Newton's matrices, for all steps, and of a visit per stored value: of
-#: one column, and of as many more as a register holds.
-_NEWTON_NS, _VISIT_NS = 0.6, 1.5
+#: Nanoseconds per number in the cube of Newton's matrices, for all steps; of a visit per stored value, for
+#: one column, and for as many more as a register holds; of an epoch besides.
+_NEWTON_NS, _VISIT_NS, _EPOCH_NS = 0.6, 1.5, 1e5
 #: The same per number of the samples whose inner products they are; how long Newton's method may take where
 #: no step gains any more.
 _PRODUCT_NS, _RESCUE_NS = 2.0, 3e10
@@ -239,9 +239,9 @@ class BoxCoordinate:
     def _newton_fits(self, slow: list[_Group]) -> bool:
         """Return whether Newton's method costs no more than the epochs that it saves: a guess at first."""
         # Epochs cost what they visit: samples at rest, in the end most, cost nothing.
-        epochs = [(g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count)) * g.share for g in slow]
-        saved = sum(count * (1.0 + g.padded // _LANES) for count, g in zip(epochs, slow, strict=True))
-        return bool(self._newton_cost(slow) < self._visit_ns * saved)
+        epochs = [g.ahead if g.count > _SLOW else min(g.ahead, 2.0 * g.count) for g in slow]
+        each = [_EPOCH_NS + self._visit_ns * g.share * (1.0 + g.padded // _LANES) for g in slow]
+        return bool(self._newton_cost(slow) < np.dot(epochs, each))
 
     def _finish_with_newton(self, control: Control, slow: list[_Group]) -> Iterator[Step]:
         """Solve the columns that coordinate descent approaches slowly by Newton's method."""
