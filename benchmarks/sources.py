@@ -77,7 +77,7 @@ def sources(plan: Plan) -> tuple[Source, ...]:
         )
         for dtype, classes in (kinds if plan.small else (*kinds, ("float64", 10), ("float32", 2)))
     ]
-    if not plan.small:  # few rows of so many features show nothing of what many do, and take half a minute
+    if not plan.small:  # half a minute, which a run below five has not
         found.append(
             Source(
                 f"Gaussian {wide:,} × 784 float32, 10 classes",
