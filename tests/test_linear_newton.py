@@ -162,6 +162,7 @@ def test_newton_finishes_what_descent_has_begun(loss: str, monkeypatch: pytest.M
     monkeypatch.setattr(_newton_columns.Columns, "_leap", lambda *a: taken.append(1) or leap(*a))
     monkeypatch.setattr(box_coordinate, "_EPOCHS", 5)
     monkeypatch.setattr(box_coordinate, "_SLOW", 0)
+    monkeypatch.setattr(box_coordinate.BoxCoordinate, "_newton_fits", lambda *_: True)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-5).fit(X, y)
     assert taken
     assert model.certificate_.status == "converged"
@@ -257,15 +258,23 @@ def _few_of_large_numbers() -> tuple[Any, Any]:
     return X, np.random.default_rng(0).integers(2, size=300)
 
 
-def test_newton_ends_what_no_step_of_descent_improves() -> None:
-    # Shortfalls of 1e-8 cost C times as much, and their steps gain less than rounding.
+def test_shortfalls_of_large_numbers_are_seen_by_their_part_of_the_gap() -> None:
+    # Shortfalls of 1e-8 cost C times as much, though their steps gain the dual less than rounding.
     X, y = _few_of_large_numbers()
-    hard = LinearSVC(loss="hinge", C=1e5).fit(X, y)
-    mild = LinearSVC(loss="hinge", C=1e3).fit(X, y)
+    hard = LinearSVC(loss="hinge", C=1e9, solver="dual").fit(X, y)
+    mild = LinearSVC(loss="hinge", C=1e3, solver="dual").fit(X, y)
     assert hard.certificate_.status == mild.certificate_.status == "converged"
     np.testing.assert_allclose(hard.certificate_.primal, mild.certificate_.primal, rtol=2e-4)
+
+
+def test_newton_ends_what_no_step_of_descent_improves() -> None:
+    X, y = _few_of_large_numbers()
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        model = LinearSVC(loss="hinge", C=1e3, tol=1e-15).fit(X, y)
+    assert any("epoch" not in record for record in model.history_)
+    assert model.certificate_.relative_gap < 1e-6
     with pytest.warns(ConvergenceWarning, match="solver='auto'"):
-        LinearSVC(loss="hinge", C=1e5, solver="dual").fit(X, y)
+        LinearSVC(loss="hinge", C=1e3, tol=1e-15, solver="dual").fit(X, y)
 
 
 def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,45 @@ void bind_rows(nb::class_<BoxDualState<S>>& c) {
     });
 }
 
+// The plane's points; solvers/_extrapolation.py gives arrays of the state's own shapes.
+template <class S>
+PlanePoints<S> points_of(const BoxDualState<S>& state, const Array<const S>& old_v, const Array<S>& older_v,
+                         const Array<const S>& old_w, const Array<const S>& older_w) {
+    const auto rows = [&](const auto& array) { return static_cast<std::int64_t>(array.size()) / state.padded; };
+    expect(rows(old_v) == rows(older_v), "older_v: one for every dual variable is needed");
+    expect(rows(old_w) == rows(older_w), "older_w: one for every weight is needed");
+    return {rows(old_v), rows(old_w), old_v.data(), older_v.data(), old_w.data(), older_w.data()};
+}
+
+template <class S>
+void bind_plane(nb::class_<BoxDualState<S>>& c, PlaneKernels<S> BoxDualSet::* kernels) {
+    using State = BoxDualState<S>;
+    using Past = Array<const S>;
+    c.def("plane_sums", [=](const State& self, const Past& old_v, const Array<S>& older_v, const Past& old_w,
+                            const Past& older_w, const Array<double>& sums) {
+        expect_room(sums, static_cast<std::size_t>(7 * self.padded), "sums: seven for every column are needed");
+        const auto points = points_of(self, old_v, older_v, old_w, older_w);
+        nb::gil_scoped_release release;
+        (kernel_set().*kernels).sums(self, points, sums.data());
+    });
+    c.def("plane_point", [=](const State& self, const Past& old_v, const Array<S>& older_v, const Past& old_w,
+                             const Past& older_w, const Array<const double>& tau, const Array<S>& moves,
+                             const Array<double>& gains) {
+        expect_room(tau, static_cast<std::size_t>(2 * self.padded), "tau: two for every column are needed");
+        expect_room(gains, static_cast<std::size_t>(self.padded), "gains: one for every column is needed");
+        expect_room(moves, old_v.size(), "moves: one for every dual variable is needed");
+        const auto points = points_of(self, old_v, older_v, old_w, older_w);
+        nb::gil_scoped_release release;
+        (kernel_set().*kernels).point(self, points, tau.data(), moves.data(), gains.data());
+    });
+    c.def("plane_loss", [=](const State& self, const Past& changes, const Array<double>& gains) {
+        expect_room(gains, static_cast<std::size_t>(self.padded), "gains: one for every column is needed");
+        const auto features = static_cast<std::int64_t>(changes.size()) / self.padded;
+        nb::gil_scoped_release release;
+        (kernel_set().*kernels).loss(self, changes.data(), features, gains.data());
+    });
+}
+
 template <class S>
 void bind_state(nb::module_& m, const char* name) {
     using State = BoxDualState<S>;
@@ -92,6 +131,8 @@ void bind_state(nb::module_& m, const char* name) {
     c.def_rw("negligible", &State::negligible);
     bind_rows<S, float>(c);
     bind_rows<S, double>(c);
+    if constexpr (sizeof(S) == sizeof(float)) bind_plane<S>(c, &BoxDualSet::plane_single);
+    else bind_plane<S>(c, &BoxDualSet::plane_double);
 }
 
 // The state and what Python need not see.

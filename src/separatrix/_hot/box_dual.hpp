@@ -29,6 +29,8 @@ class BoxDualPass {
     using B = Block<S>;
     using V = typename B::Values;
     static constexpr int LONGEST_REST = 15;
+    // How steeply the best answer to a score rises where δ = 0, not 1 / (2 U): at once, up to rounding.
+    static constexpr double STEEP = 1e30;
 
     const Rows& rows;
     BoxDualState<S>& state;
@@ -50,13 +52,13 @@ public:
                 continue;
             }
             const auto row = pairs_of(rows, visits.row(at));
-            const double gain = padded == 1 ? visit_single(i, row) : visit(i, row);
-            // Samples without use (their step is not worth its cost) rest longer each time: the high bits say how long.
+            const double gap = padded == 1 ? visit_single(i, row) : visit(i, row);
+            // Samples without use (they hardly add to the gap) rest longer each time: the high bits say how long.
             const int before = sleep >> 4;
-            const int rest = gain > state.negligible ? 0 : before < LONGEST_REST ? before + 1 : before;
+            const int rest = gap > state.negligible ? 0 : before < LONGEST_REST ? before + 1 : before;
             sleep = static_cast<std::uint8_t>(rest << 4 | (rest > 1 ? rest - 1 : 0));
-            state.tally[0] += gain;
             state.tally[1] += 1;
+            state.tally[2] += gap;
         }
     }
 
@@ -76,36 +78,43 @@ private:
         __builtin_prefetch(state.asleep + i, 1);
     }
 
+    // Visits return what the sample adds to the duality gap before its step, φ(w·x) + φ*(v) + v w·x: with the
+    // best answer z to its score alone, (z − v) (r − ½ δ (z + v)) − ε (|z| − |v|), where r = t − w·x. Where that
+    // is negligible, there is no step.
     template <class Row>
     double visit(std::int64_t i, const Row& row) {
         const S U = static_cast<S>(state.upper[i]), delta = static_cast<S>(state.delta[i]);
         const S h = static_cast<S>(state.norms[i]) + delta, inverse = h > S(0) ? S(1) / h : S(0);
         const S eps = static_cast<S>(state.epsilon), threshold = eps * inverse;
+        const S steepness = delta > S(0) ? S(2) * U : S(STEEP);
         const std::int64_t own = state.classes[i] * padded;
         const V number = B::all(state.numbers ? static_cast<S>(state.numbers[i]) : S(0));
         S* v = state.v + i * padded;
         for (std::int64_t k = 0; k < padded; k += B::WIDTH) B::store(score + k, B::load(state.offsets + k));
         add_scores(row, state.weights, padded, score);
-        V gains{};
+        V gains{}, gaps{};
         for (std::int64_t k = 0; k < padded; k += B::WIDTH) {
-            const V old = B::load(v + k);
-            const V g = B::load(score + k) - B::load(state.targets + own + k) - number + B::all(delta) * old;
-            V z = soft(old - g * inverse, threshold);
-            z = B::upper(z, B::all(U) * B::load(state.low + own + k));
-            z = B::lower(z, B::all(U) * B::load(state.high + own + k));
+            const V old = B::load(v + k), size = magnitude(old);
+            const V low = B::all(U) * B::load(state.low + own + k), high = B::all(U) * B::load(state.high + own + k);
+            const V r = B::load(state.targets + own + k) + number - B::load(score + k);
+            const V answer = B::lower(B::upper(soft(r, eps) * steepness, low), high);
+            gaps += (answer - old) * (r - S(0.5) * delta * (answer + old)) - eps * (magnitude(answer) - size);
+            const V g = B::all(delta) * old - r;
+            const V z = B::lower(B::upper(soft(old - g * inverse, threshold), low), high);
             const V s = z - old;
-            gains -= s * (g + S(0.5) * h * s) + eps * (magnitude(z) - magnitude(old));
+            gains -= s * (g + S(0.5) * h * s) + eps * (magnitude(z) - size);
             B::store(score + k, z);
             B::store(step + k, s);
         }
-        const double gain = B::sum(gains);
-        if (!(gain > state.negligible)) return 0;
+        const double gap = B::sum(gaps);
+        if (!(gap > state.negligible)) return gap;
+        state.tally[0] += B::sum(gains);
         for (std::int64_t k = 0; k < padded; k += B::WIDTH) B::store(v + k, B::load(score + k));
         add_outer(row, step, padded, state.weights, 0, padded);
         const V constant = B::all(static_cast<S>(state.constant));
         for (std::int64_t k = 0; k < padded; k += B::WIDTH)
             B::store(state.offsets + k, B::load(state.offsets + k) + constant * B::load(step + k));
-        return gain;
+        return gap;
     }
 
     template <class Row>
@@ -113,20 +122,26 @@ private:
         const std::int64_t own = state.classes[i];
         const double U = state.upper[i], delta = state.delta[i], h = state.norms[i] + delta;
         const double old = state.v[i], target = state.targets[own] + (state.numbers ? state.numbers[i] : 0.0);
-        const double g = single_score(row, state.weights) + state.offsets[0] - target + delta * old;
-        double z = h > 0 ? old - g / h : old;
-        const double threshold = h > 0 ? state.epsilon / h : 0.0;
-        z = z > threshold ? z - threshold : z < -threshold ? z + threshold : 0.0;
-        const double low = U * state.low[own], high = U * state.high[own];
-        z = z < low ? low : z > high ? high : z;
+        const double r = target - single_score(row, state.weights) - state.offsets[0], g = delta * old - r;
+        const double low = U * state.low[own], high = U * state.high[own], size = old < 0 ? -old : old;
+        const auto change = [&](double z) { return state.epsilon * ((z < 0 ? -z : z) - size); };
+        const double steepness = delta > 0 ? 2 * U : STEEP;
+        const double answer = answered(r * steepness, state.epsilon * steepness, low, high);
+        const double gap = (answer - old) * (r - 0.5 * delta * (answer + old)) - change(answer);
+        if (!(gap > state.negligible)) return gap;
+        const double inverse = h > 0 ? 1 / h : 0.0;
+        const double z = answered(old - g * inverse, state.epsilon * inverse, low, high);
         const double s = static_cast<S>(z) - old;
-        const double sizes = (z < 0 ? -z : z) - (old < 0 ? -old : old);
-        const double gain = -s * (g + 0.5 * h * s) - state.epsilon * sizes;
-        if (!(gain > state.negligible)) return 0;
+        state.tally[0] += -s * (g + 0.5 * h * s) - change(z);
         state.v[i] = static_cast<S>(z);
         add_single(row, static_cast<S>(s), state.weights);
         state.offsets[0] += static_cast<S>(state.constant * s);
-        return gain;
+        return gap;
+    }
+
+    static double answered(double z, double threshold, double low, double high) {
+        z = z > threshold ? z - threshold : z < -threshold ? z + threshold : 0.0;
+        return z < low ? low : z > high ? high : z;
     }
 
     static V magnitude(const V& x) { return B::upper(x, -x); }

@@ -28,8 +28,24 @@ struct BoxDualState {
     S* offsets;                // constant part of every score
     std::uint8_t* asleep;      // visits to leave out, and in the high bits how long the last rest was
     S* scratch;                // 2 rows
-    double* tally;             // gain of the dual; visits
-    double negligible;         // gain below which a sample may sleep
+    double* tally;             // gain of the dual; visits; what they found of the gap
+    double negligible;         // part of the gap below which a sample may sleep
+};
+
+// Earlier points of the loop: see box_dual_plane.hpp.
+template <class S>
+struct PlanePoints {
+    std::int64_t samples, features;
+    const S* old_v;
+    S* older_v;
+    const S *old_w, *older_w;
+};
+
+template <class S>
+struct PlaneKernels {
+    void (*sums)(const BoxDualState<S>&, const PlanePoints<S>&, double* sums);
+    void (*point)(const BoxDualState<S>&, const PlanePoints<S>&, const double* tau, S* moves, double* gains);
+    void (*loss)(const BoxDualState<S>&, const S* changes, std::int64_t features, double* gains);
 };
 
 // The loss's response to the scores of one column: see box_dual.hpp.
@@ -71,6 +87,8 @@ template <class T, class S>
 using BoxDualKernels = ByRows<T, BoxDualLoop<S>::template Over>;
 
 struct BoxDualSet : ByPrecisions<BoxDualKernels> {
+    PlaneKernels<float> plane_single;
+    PlaneKernels<double> plane_double;
     ResponseSums (*respond)(const Response&);
     double (*search)(Response, double first, double curve, double start);
     SmallNewtonSums (*small_measure)(SmallNewtonState&);

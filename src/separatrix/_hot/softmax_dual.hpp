@@ -333,9 +333,13 @@ void add_transposed(const Rows& rows, const S* R, std::int64_t padded, std::int6
                     std::int64_t end, S* weights) {
     for (std::int64_t i = 0; i < count; ++i) {
         const S* step = R + i * padded;
+        // Rows that add nothing, often most of them, are not read.
+        std::int64_t k = begin;
+        while (k < end && step[k] == 0) ++k;
+        if (k == end) continue;
         const auto row = pairs_of(rows, i);
         if (padded == 1) {
-            if (step[0] != 0) add_single(row, step[0], weights);
+            add_single(row, step[0], weights);
         } else {
             add_outer(row, step, padded, weights, begin, end);
         }

@@ -1,11 +1,11 @@
 r"""Linear support vector machines by dual coordinate descent: for sparse or wide data.
 
 The problem and its dual are those of :mod:`separatrix.solvers._box_dual`; a step solves for one sample's dual
-variables exactly (``_hot/box_dual.hpp``). An epoch visits the samples in random order, those whose last steps
-gained next to nothing less often (after Hsieh et al., 2008, algorithm 3). Columns are independent problems; a
-few cache lines of them share the visits, and such groups run in threads, so that the result does not
-depend on
-their number.
+variables exactly (``_hot/box_dual.hpp``). An epoch visits the samples in random order, those that add next
+to nothing to the duality gap less often: the gap is a sum over samples, and a visit sees its part of it.
+(Hsieh et al., 2008, algorithm 3, go by the gradient's sign.) Every few epochs the way they went is
+extrapolated (:mod:`separatrix.solvers._extrapolation`). Columns are independent problems; a few cache lines
+of them share the visits, and such groups run in threads, so that the result does not depend on their number.
 
 A free intercept is the multiplier of ``Σ v = 0``: the augmented Lagrangian adds σ to all inner products, with
 which the intercept follows every step, and after each epoch the multiplier moves by ``σ Σ v``.
@@ -24,6 +24,7 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._coordinate_rows import row_arguments, visit
+from separatrix.solvers._extrapolation import Extrapolation
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._rows import in_memory
@@ -35,14 +36,16 @@ if TYPE_CHECKING:
 _MOST_BYTES, _LANES = 256, 8
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
-#: A sample may rest if its step gains less than this part of tol, were all samples to gain as much.
-_NEGLIGIBLE = 0.03
+#: A sample may rest if the gap is less than this part of tol, were all samples to add as much to it.
+_NEGLIGIBLE = 1.0
 #: The bits of a sample's state that count how many epochs it still rests.
 _REST = np.uint8(15)
 #: The loop's own gap is rounded: it must be below this part of the tolerance.
 _SAFE = 0.95
 #: Epochs after which, and so many more to come, coordinate descent counts as slow.
 _EPOCHS, _SLOW = 30, 150
+#: Epochs before the first extrapolation, and between two; stored values visited per number it looks at.
+_CREEPING, _EVERY, _WORTH = 10, 3, 3.0
 #: Epochs after which it is asked again whether Newton's method would be quicker.
 _REFLECT = 8
 #: Nanoseconds per number in the cube of Newton's matrices, for all steps; of a visit per stored value, for
@@ -181,6 +184,8 @@ class BoxCoordinate:
                 self.primal[group.own], self.gap[group.own] = group.primal, group.gap
             if looked:
                 measure, objective = self._measure(), float(self.primal.sum())
+                if _SAFE * self.tol < measure <= self.tol:
+                    measure = float(np.nextafter(self.tol, np.inf))
             done = all(group.done for group in self.groups)
             stuck = done and any(group.stuck for group in self.groups)
             if done and not stuck:
@@ -318,7 +323,7 @@ class _Group:
         #: The samples; those that the last epoch has visited, in its order.
         self.order, self.awake, self.random = solver.visits.order, solver.visits.order, seed
         self.weights, self.v = np.zeros((d, P), dtype=dtype), np.zeros((n, P), dtype=dtype)
-        self.offsets, self.tally = np.zeros(P, dtype=dtype), np.zeros(2)
+        self.offsets, self.tally = np.zeros(P, dtype=dtype), np.zeros(3)
         self.asleep = np.zeros(n, dtype=np.uint8)
         targets, low, high = (np.zeros((problem.codes.shape[0], P), dtype=dtype) for _ in range(3))
         end = 1e30 if self.dual.squared else 1.0
@@ -360,9 +365,13 @@ class _Group:
             scratch=self._kept[-1],
             tally=self.tally,
         )
+        self.extrapolation = Extrapolation(
+            view, self.state, self.v, self.weights, self.offsets, solver.constant
+        )
+        self.worked = 0.0  # stored values visited since the last extrapolation
         self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
-        self.gained, self.factor, self.strict = 0.0, 1.0, 1.0 if self.dual.squared else 1e-4
+        self.factor = self.strict = 1.0
         self.level = 0.0
         self.done = self.stuck = self.slow = self.rounded = False
         self.ahead = 0.0  # epochs still to come, as far as the last ones tell
@@ -385,6 +394,8 @@ class _Group:
     def epoch(self, control: Control) -> None:
         """Visit the samples that are awake, and look at the gap now and then."""
         view, n = self.solver.view, self.order.shape[0]
+        # Not after an epoch: the dual's better point may be the worse model until its samples are visited.
+        self._extrapolate()
         # Samples at rest, in the end most, are neither shuffled nor looked at one by one.
         resting = self.asleep & _REST > 0
         self.awake = self.order[~resting[self.order]]
@@ -403,18 +414,25 @@ class _Group:
             self.offsets[:m] += (self.solver.constant * self.v[:, :m].sum(axis=0, dtype=np.float64)).astype(
                 self.dtype
             )
-        # Gains that fall by a factor r each time have gain r/(1 − r) still to come; what part of the gap that
-        # is shows the last check.
-        ratio = min(gain / self.gained, 0.99) if self.gained > 0 else 0.99
-        self.gained, remaining = gain, gain * ratio / (1.0 - ratio)
-        promising = self.factor * remaining <= self.solver.tol * self.level
+        # What the visits saw of the gap was before their steps: what part of it is left shows the last check.
+        seen = float(self.tally[2])
+        promising = self.factor * seen <= self.solver.tol * self.level
         if (
             promising and self.count > self.checked + self.checked // 20
         ) or self.count >= 1.5 * self.checked + 10:
             self._check()
             self.checked = self.count
-            if remaining > 0:
-                self.factor = float(np.clip(self.gap.sum() / remaining, 1e-2, 1e4))
+            if seen > 0:
+                self.factor = float(np.clip(self.gap.sum() / seen, 1e-2, 1e4))
+
+    def _extrapolate(self) -> None:
+        """Move further the way that the last epochs went, where they creep and cost more than that."""
+        self.worked += float(self.tally[1]) * self.solver.view.row_elements
+        if self.count < _CREEPING or self.worked < _WORTH * sum(self.solver.view.shape):
+            return
+        if self.count % _EVERY == 0:
+            self.extrapolation.step()
+            self.worked = 0.0
 
     def _scores(self) -> Array:
         """Return the scores without intercept, (columns, n), in double precision."""
@@ -469,7 +487,7 @@ class _Group:
             # While Σ v is not 0 the intercept moves on, whether or not its last moves let samples gain.
             least = float(np.finfo(self.dtype).eps) * max(1.0, float(np.abs(F).max(initial=0.0)))
             moving = dual.free and float(np.abs(sums).max(initial=0.0)) * self.solver.constant > least
-            self.stuck = self.strict == 0.0 and everyone and self.gained <= rounding and not moving
+            self.stuck = self.strict == 0.0 and everyone and self.tally[0] <= rounding and not moving
             self.strict, self.poor = 0.1 * self.strict if self.strict > 1e-6 else 0.0, 0
             self.asleep[:] = 0
         self.done = relative <= _SAFE * self.solver.tol or self.stuck
