@@ -165,7 +165,7 @@ class BoxCoordinate:
         dtype = np.dtype(np.float32 if self.single else np.float64)
         K = self.problem.columns
         # Two groups at least, for two threads, where they fill cache lines.
-        count = max(2 if K > 3 * _LANES else 1, -(-K * dtype.itemsize // _MOST_BYTES))
+        count = max(2 if K > _LANES else 1, -(-K * dtype.itemsize // _MOST_BYTES))
         width = -(-K // (count * _LANES)) * _LANES
         starts = range(0, K, width)
         return [_Group(self, np.arange(k, min(k + width, K)), dtype, self.seed + k) for k in starts]
