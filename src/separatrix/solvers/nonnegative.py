@@ -37,7 +37,11 @@ class Nonnegative(Orthogonal):
         from scipy.optimize import nnls  # its package takes longer to load than a small fit to run
 
         p = self.problem
-        Z = self._reduce()
+        if not self._in_time(control, self._prepare):
+            self.gap = None
+            self._end()
+            return
+        Z = self._targets
         for column in range(p.columns):
             R, z = self._triangle, Z[:, column]
             alpha = float(p.alpha[column])
@@ -48,10 +52,17 @@ class Nonnegative(Orthogonal):
             self.W[:, column] = np.where(self.constant, 0.0, w / self.scale)
             if control.expired():
                 break
-        judged = self._judge()
-        measure = self._bound(judged.gradient) if np.all(p.alpha > 0) else None
-        self.gap = None if measure is None else measure + self._slack_gap(judged)
+        self._end()
         yield Step({"objective": self.objective}, 0.0, control.reason() or "converged")
+
+    def _prepare(self) -> None:
+        self._targets = self._reduce()
+
+    def _end(self) -> None:
+        """Judge the weights, and tell their gap where a penalty allows it."""
+        judged = self._judge()
+        measure = self._bound(judged.gradient) if np.all(self.problem.alpha > 0) else None
+        self.gap = None if measure is None else measure + self._slack_gap(judged)
 
     def _bound(self, gradient: Array) -> float:
         alpha = self.problem.alpha
