@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from separatrix import LeastSquaresClassifier, LinearSVC, LogisticRegression, Ri
 from separatrix.data import memory
 from separatrix.data.memory import view_of
 from separatrix.data.threads import asking, question
+from separatrix.kernels import resolve_kernel
 from separatrix.models import separability as reports
-from separatrix.solvers import _loop, least_squares, normal_equations
-from separatrix.solvers._loop import Below, Control, run
+from separatrix.solvers import _kernel_blocks, _loop, least_squares, normal_equations
+from separatrix.solvers._descent import Descent
+from separatrix.solvers._kernel_blocks import KernelBlocks
+from separatrix.solvers._loop import Below, Control, OutOfTimeError, run
 from separatrix.solvers._min_norm import MinNorm, Vectors
 from separatrix.solvers.hulls import LinearRows, NearestPoints
 from separatrix.solvers.least_squares import solver_of
@@ -123,12 +127,14 @@ def test_a_limit_below_the_price_of_a_closed_form_chooses_iterations(monkeypatch
 
 def test_products_of_sparse_samples_are_the_same_in_pieces(monkeypatch):
     X = sparse.random_array((80, 300), density=0.1, rng=np.random.default_rng(0), format="csr")
-    found = []
+    found, asked = [], []
     for pairs in (1.0, 500.0, 1e9):
         monkeypatch.setattr(normal_equations, "_PAIRS", pairs)
         solver = Dual(Regression(view_of(X), np.arange(80) % 2, np.eye(2), np.ones(2)))
         solver.kept, solver.root = np.arange(80), np.ones(80)
-        found.append(solver._sparse_gram())
+        with asking(partial(asked.append, pairs)):
+            found.append(solver._sparse_gram())
+    assert asked.count(1.0) > asked.count(500.0) > asked.count(1e9) == 1
     assert_array_equal(found[0], found[2])
     assert_array_equal(found[1], found[2])
     empty = Dual(Regression(view_of(sparse.csr_array((5, 3))), np.arange(5) % 2, np.eye(2), np.ones(2)))
@@ -138,16 +144,23 @@ def test_products_of_sparse_samples_are_the_same_in_pieces(monkeypatch):
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_a_descent_ends_before_its_first_step_and_after_any(C, form, clock):
+def test_a_descent_ends_before_its_first_step_and_after_any(C, form, clock, monkeypatch):
+    measure = Descent._measure
+    measured = []  # after so many questions
+    monkeypatch.setattr(Descent, "_measure", lambda descent: measured.append(len(asked)) or measure(descent))
+    asked = []
     X, y = samples(n=900, d=60)
     model = LogisticRegression(C=C, solver="quasi-newton", tol=1e-10)
     best = model.fit(form(X), y).certificate_.primal
     values = []
     for asks in (0, 1, 2, 5, 9):
         asked = clock(asks)
+        measured.clear()
         found = model.fit(form(X), y).certificate_
         assert len(asked) <= asks + 5
+        assert max(measured, default=0) <= asks  # nobody estimates for long what is left
         assert found.status == "max_time"
+        assert (found.iterations == 0) == (asks == 0)
         values.append(found.primal)
         assert found.primal >= best * (1 - 1e-9)
         if found.dual is not None:
@@ -157,6 +170,36 @@ def test_a_descent_ends_before_its_first_step_and_after_any(C, form, clock):
     assert not model.set_params(max_iter=0).fit(form(X), y).coef_.any()  # the clock has nothing to end there
     assert values == sorted(values, reverse=True)
     assert values[-1] < values[0]
+
+
+def test_products_of_dense_samples_ask_between_panels(monkeypatch):
+    X, y = samples(n=60, d=400)
+    monkeypatch.setattr(normal_equations, "_PANEL_BYTES", 1 << 15)  # ten rows
+    solver = Dual(Regression(view_of(X), y, np.eye(3), np.ones(3)))
+    solver.kept, solver.root, solver._only = np.arange(60), np.ones(60), None
+    asked = []
+    with asking(lambda: asked.append(1)):
+        assert_allclose(solver._gram(), X @ X.T, atol=1e-10)
+    assert len(asked) == 6 * 7 / 2
+
+
+def test_a_descent_whose_time_ends_in_a_search_keeps_the_point_and_estimates_nothing(monkeypatch):
+    X, y = samples(n=900, d=60)
+    over, late, search, measure = [], [], Descent._search, Descent._measure
+
+    def searched(descent, *given):
+        found = search(descent, *given)
+        over.append(found)
+        return found
+
+    monkeypatch.setattr(Descent, "_search", searched)
+    monkeypatch.setattr(Descent, "_measure", lambda descent: late.append(len(over)) or measure(descent))
+    monkeypatch.setattr(_loop.Control, "reason", lambda control: "max_time" if len(over) == 2 else None)
+    model = LogisticRegression(C=np.inf, solver="quasi-newton").fit(X, y)
+    assert max(late) == 1
+    assert_array_equal(model.coef_, over[1].coef)
+    assert (model.certificate_.status, model.certificate_.iterations) == ("max_time", 2)
+    assert model.history_[-1]["relative_gap"] == 1.0  # no loss is below 0: nothing else is known
 
 
 class Expiring(Control):
@@ -172,19 +215,42 @@ class Expiring(Control):
         return "max_time" if self.asks < 0 else None
 
 
-@pytest.mark.parametrize("asks", range(0, 60, 3))
+@pytest.mark.parametrize("asks", range(0, 45, 2))
 def test_an_active_set_that_time_ends_anywhere_is_feasible_and_no_worse(asks):
-    random = np.random.default_rng(1)
-    V = random.standard_normal((120, 12)) + 0.8
+    random = np.random.default_rng(8)  # samples leave at once, and one after the other
+    V = random.standard_normal((120, 30)) + 0.3
     groups = np.arange(120) % 2
-    solver = MinNorm(Vectors(V), groups, tol=1e-12, zero=1e-12)
+    late = []
+
+    class Counting(Vectors):
+        def factor(self, used, E):
+            late.append(control.asks < 0)
+            return super().factor(used, E)
+
+    solver = MinNorm(Counting(V), groups, tol=1e-12, zero=1e-12)
     control = Expiring(asks)
-    start, a = np.arange(10), np.full(10, 0.2)
+    start, a = np.arange(20), np.full(20, 0.1)
     used, weights = solver.solve(start, a, control)
-    assert control.asks >= -4
+    assert control.asks < 0  # it takes more questions than that
+    assert sum(late) <= 1
     assert (weights >= 0).all()
     assert_allclose(np.bincount(groups[used], weights, 2), 1.0, rtol=1e-9)
     assert np.square(weights @ V[used]).sum() <= np.square(a @ V[start]).sum() * (1 + 1e-9)
+
+
+def test_kernel_values_of_all_samples_are_made_between_questions(monkeypatch):
+    monkeypatch.setattr(_kernel_blocks, "BLOCK_BYTES", 1 << 9)
+    X, blocks = samples()[0], []
+
+    def values(A, B):
+        blocks.append(len(A))
+        return A @ B.T
+
+    matrix = KernelBlocks(resolve_kernel(values, X=X), X)
+    blocks.clear()  # of the diagonal
+    with pytest.raises(OutOfTimeError), asking(Expiring(2).ask):
+        matrix.product(np.arange(9), np.ones((9, 1)))
+    assert blocks == [64, 64]
 
 
 @pytest.mark.parametrize("asks", [1, 2, 4, 7])

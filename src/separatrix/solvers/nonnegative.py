@@ -38,8 +38,6 @@ class Nonnegative(Orthogonal):
 
         p = self.problem
         if not self._in_time(control, self._prepare):
-            self.gap = None
-            self._end()
             return
         Z = self._targets
         for column in range(p.columns):
@@ -52,17 +50,13 @@ class Nonnegative(Orthogonal):
             self.W[:, column] = np.where(self.constant, 0.0, w / self.scale)
             if control.expired():
                 break
-        self._end()
+        judged = self._judge()
+        measure = self._bound(judged.gradient) if np.all(p.alpha > 0) else None
+        self.gap = None if measure is None else measure + self._slack_gap(judged)
         yield Step({"objective": self.objective}, 0.0, control.reason() or "converged")
 
     def _prepare(self) -> None:
         self._targets = self._reduce()
-
-    def _end(self) -> None:
-        """Judge the weights, and tell their gap where a penalty allows it."""
-        judged = self._judge()
-        measure = self._bound(judged.gradient) if np.all(self.problem.alpha > 0) else None
-        self.gap = None if measure is None else measure + self._slack_gap(judged)
 
     def _bound(self, gradient: Array) -> float:
         alpha = self.problem.alpha
