@@ -110,6 +110,32 @@ def at_most(n_jobs: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
+_question: ContextVar[Callable[[], None] | None] = ContextVar("question", default=None)
+
+
+@contextmanager
+def asking(question: Callable[[], None]) -> Iterator[None]:
+    """Let long pieces of work within the block ask, between their parts, whether to go on.
+
+    The question answers by returning, or by an exception that ends the work; sums over blocks of a view ask
+    before each block.
+    """
+    token = _question.set(question)
+    try:
+        yield
+    finally:
+        _question.reset(token)
+
+
+def question() -> Callable[[], None]:
+    """Return what long work should call between its parts; other threads would not find it themselves."""
+    return _question.get() or _go_on
+
+
+def _go_on() -> None:
+    """Let work for which nobody has a question go on."""
+
+
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="separatrix")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from separatrix import _hot
 from separatrix.data.products import NotFiniteError, Precision, add_products, symmetric
-from separatrix.data.threads import in_threads, single_threaded
+from separatrix.data.threads import in_threads, question, single_threaded
 
 Array = NDArray[Any]
 Total = TypeVar("Total")
@@ -135,7 +135,9 @@ class DataView(ABC):
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield ``(rows, block)`` in order; a block is a float array or CSR matrix."""
+        ask = question()
         for rows in self.parts():
+            ask()
             yield rows, self.read(rows)
 
     def fold(
@@ -149,7 +151,8 @@ class DataView(ABC):
 
         The blocks form neighbouring groups; each group is folded in order from ``start()`` by
         ``add(total, rows, block)``, and the groups' totals are added in order. The groups do not
-        depend on the number of threads, so neither does the result.
+        depend on the number of threads, so neither does the result. Before each block it asks whether
+        to go on (:func:`separatrix.data.threads.asking`).
 
         Parameters
         ----------
@@ -163,7 +166,7 @@ class DataView(ABC):
             Returns a total that is no longer needed, empty again: the first touch of fresh memory takes
             longer.
         """
-        parts = self.parts()
+        parts, ask = self.parts(), question()
         spare: list[Total] = []
         ready: dict[int, Total] = {}  # totals by number; −1: the sum of those that were added
         added: list[int] = []
@@ -178,6 +181,7 @@ class DataView(ABC):
             except IndexError:  # none is there yet, or another thread was quicker
                 total = start()
             for rows in parts[number * len(parts) // count : (number + 1) * len(parts) // count]:
+                ask()
                 total = add(total, rows, self.read(rows))
             return total
 

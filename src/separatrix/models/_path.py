@@ -75,24 +75,23 @@ def c_path(
     if values.ndim != 1 or values.shape[0] == 0 or not np.all((values > 0) & np.isfinite(values)):
         raise ValueError(f"Cs must be one or more finite numbers above 0; got {Cs!r}.")
     model = cls(warm_start=True, **parameters)
-    coefs, intercepts, certificates = [], [], []
+    coefs, intercepts, margins, certificates = [], [], [], []
     with Guard():  # Ctrl-C ends the path, and leaves what has been fitted until then
         for C in values:
             model.set_params(C=float(C)).fit(X, y, sample_weight=sample_weight)
             coefs.append(np.array(model.coef_))
             intercepts.append(np.array(model.intercept_))
+            with np.errstate(divide="ignore"):
+                margins.append(2.0 / np.linalg.norm(coefs[-1].astype(np.float64), axis=1))
             certificates.append(model.certificate_)
             if model.certificate_.status == "interrupted":
                 break
-    weights = np.array(coefs)
-    with np.errstate(divide="ignore"):
-        margins = 2.0 / np.linalg.norm(weights.astype(np.float64), axis=2)
     names = getattr(model, "feature_names_in_", None)
     return CPath(
         values[: len(certificates)],
-        weights,
+        np.array(coefs),
         np.array(intercepts),
-        margins,
+        np.array(margins),
         np.array([c.primal for c in certificates]),
         tuple(certificates),
         model.classes_,
@@ -142,7 +141,8 @@ class PathOverC:
         sample_weight : array-like of shape (n,) or None
             Weights of the samples.
         **parameters
-            Other parameters of the estimator.
+            Other parameters of the estimator; ``max_iter`` and ``max_time`` count for each ``C``. One
+            Ctrl-C ends the path with the fit that it ends.
 
         Returns
         -------

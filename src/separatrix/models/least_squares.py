@@ -35,7 +35,7 @@ class LeastSquares(LinearClassifier):
     ) -> tuple[Result, LeastSquaresSolver]:
         if problem.view.sparse:
             check_finite(self, X)
-        solver = solver_of(problem, route, tol)
+        solver = solver_of(problem, route, tol, self.max_time)
         if not solver.notices and not problem.view.sparse:
             check_finite(self, X)
         context, observer = self._observe(
@@ -91,7 +91,8 @@ class LeastSquaresClassifier(LeastSquares):
     max_iter : int, default=1000
         Most iterations of ``solver="cg"``.
     max_time : float or None, default=None
-        Most seconds; the model is valid however the fit ends.
+        Most seconds; the model is valid however the fit ends. Where a closed form seems to take longer,
+        "auto" iterates instead. (A closed form that is ended before its solution has no weights.)
     verbose : int, default=0
         1 prints progress at most twice a second, 2 every iteration.
     solver : {"auto", "primal", "dual", "svd", "cg"}, default="auto"

@@ -75,7 +75,9 @@ class RidgeClassifier(LeastSquares):
     random_state : int, RandomState instance or None, default=None
         Without effect: nothing here is random.
     max_time : float or None, default=None
-        Most seconds; the model is valid however the fit ends.
+        Most seconds; the model is valid however the fit ends. Where a closed form seems to take longer,
+        "auto" iterates instead. (A closed form, or a column of ``positive=True``, that is ended before its
+        solution has no weights.)
     verbose : int, default=0
         1 prints progress at most twice a second, 2 every iteration.
 

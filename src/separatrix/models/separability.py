@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations
@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.kernels import Kernel, Linear, resolve_kernel
+from separatrix.models._asked_pairs import AskedPairs, known
 from separatrix.models._labels import encode_labels
 from separatrix.models._pair_separability import Separability, name_of, plain, taken
 from separatrix.models._validation import check_samples
 from separatrix.solvers._kernel_blocks import KernelBlocks
+from separatrix.solvers._loop import guarded
 from separatrix.solvers.separability import (
     Clock,
     JointVerdict,
@@ -27,6 +29,7 @@ from separatrix.solvers.separability import (
     joint_linear,
     two_kernel,
     two_linear,
+    unasked,
 )
 
 __all__ = ["MulticlassSeparability", "Separability", "separability"]
@@ -48,7 +51,7 @@ class MulticlassSeparability:
         The joint verdict.
     classes : ndarray
         The labels.
-    pairs : dict
+    pairs : mapping
         `Separability` of each pair of labels, in order: ``pairs["a", "b"]``.
     one_vs_rest : dict
         `Separability` of each label from all the others.
@@ -81,7 +84,7 @@ class MulticlassSeparability:
     verdict: str
     classes: Array
     kernel: Kernel
-    pairs: dict[tuple[Any, Any], Separability]
+    pairs: Mapping[tuple[Any, Any], Separability]
     one_vs_rest: dict[Any, Separability]
     coef: Array | None
     intercept: Array | None
@@ -98,7 +101,7 @@ class MulticlassSeparability:
 
     def __str__(self) -> str:
         K = len(self.classes)
-        apart = sum(pair.verdict == "separable" for pair in self.pairs.values())
+        apart = sum(pair.verdict == "separable" for pair in known(self.pairs).values())
         alone = sum(pair.verdict == "separable" for pair in self.one_vs_rest.values())
         fact = {
             "separable": f"{self._discriminants()} separate all {K} classes jointly",
@@ -155,7 +158,7 @@ class MulticlassSeparability:
         y : array-like of shape (n,)
             Their labels.
         """
-        for part in (*self.pairs.values(), *self.one_vs_rest.values()):
+        for part in (*known(self.pairs).values(), *self.one_vs_rest.values()):
             if part.verdict != "unknown":
                 part.verify(X, y)
         if self.verdict == "unknown":
@@ -165,7 +168,7 @@ class MulticlassSeparability:
             self._verify_discriminants(rows, numbers)
         elif self.weights is not None:
             self._verify_weights(rows, numbers)
-        elif all(pair.separable is not False for pair in self.pairs.values()):
+        elif all(pair.separable is not False for pair in known(self.pairs).values()):
             raise ValueError("no pair of classes is inseparable, and there is no other proof.")
         return True
 
@@ -212,6 +215,7 @@ class MulticlassSeparability:
             raise ValueError(f"the weighted sums of the joint proof are not 0: {residual} of their terms.")
 
 
+@guarded
 def separability(
     X: Any,
     y: Any,
@@ -241,7 +245,7 @@ def separability(
     gamma, degree, coef0
         Parameters of named kernels, as in :class:`KernelPerceptron`.
     max_time : float or None, default=None
-        Most seconds; what is not decided by then is "unknown".
+        Most seconds; what is not decided by then, or when Ctrl-C is pressed, is "unknown".
 
     Returns
     -------
@@ -293,8 +297,7 @@ class _Question:
         """Ask about two groups of classes, given by number; once time is over, nothing."""
         groups = (tuple(self.classes[negative].tolist()), tuple(self.classes[positive].tolist()))
         if self.clock.over:
-            none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
-            return self._report(PairVerdict("unknown", none, nothing, 0.0, np.inf), none, nothing, groups)
+            return self._unasked(groups)
         plus, minus = np.isin(self.numbers, positive), np.isin(self.numbers, negative)
         if self.matrix is not None:
             found = two_kernel(self.matrix, np.flatnonzero(plus), np.flatnonzero(minus), self.clock)
@@ -305,6 +308,11 @@ class _Question:
             found = two_linear(view, plus[rows], self.clock)
             support = rows[found.support]
         return self._report(found, support, np.where(plus, 1.0, -1.0)[support], groups)
+
+    def _unasked(self, groups: tuple[tuple[Any, ...], tuple[Any, ...]]) -> Separability:
+        """Return that nothing is known."""
+        found = unasked()
+        return self._report(found, found.support, found.weights, groups)
 
     def _report(
         self, found: PairVerdict, support: Array, sign: Array, groups: tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -332,9 +340,15 @@ class _Question:
         """Ask about every pair, about each class and the rest, and about all jointly."""
         K, names = len(self.classes), self.classes.tolist()
         every = np.arange(K)
-        pairs = {(names[k], names[l]): self.two(every[[k]], every[[l]]) for k, l in combinations(range(K), 2)}
+        asked: dict[tuple[Any, Any], Separability] = {}
+        for k, l in combinations(range(K), 2):
+            if self.clock.over:
+                break
+            asked[names[k], names[l]] = self.two(every[[k]], every[[l]])
+        whole = len(asked) == K * (K - 1) // 2
+        pairs = asked if whole else AskedPairs(names, asked, self._unasked(((), ())))
         rest = {names[k]: self.two(np.delete(every, k), every[[k]]) for k in range(K)}
-        joint = self._joint(pairs, rest)
+        joint = self._joint(asked, rest)
         return MulticlassSeparability(
             verdict=joint.verdict,
             classes=self.classes,

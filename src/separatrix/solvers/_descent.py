@@ -155,7 +155,7 @@ class Descent:
                 self._go_double()
             yield Step(self._record(self._measure()), self._measure())
         before, measure = np.inf, np.inf
-        while True:
+        while not control.expired():  # else there is no time for a first step
             # Near the solution an exact Hessian of large data serves for several steps while these are quick.
             second = self.lent is not None and iteration == 1
             exact = self.exact and (self.small or second or measure > _NEAR or measure > 0.25 * before)
@@ -173,6 +173,8 @@ class Descent:
                 self.single, self.rounding = False, True
             moved = self._search(self._direction(), control)
             if moved is None:
+                if control.expired():  # it was not looked for long enough
+                    return
                 if self.lent is not None and iteration == 0:
                     self.lent = None
                     continue
@@ -188,6 +190,13 @@ class Descent:
                     yield Step(self._record(0.0), 0.0, control.reason() or end)
                 return
             self.rounding = False
+            if control.expired():
+                # Models of large data take long to tell more than that no loss is below 0.
+                self.gains.append(self.point.value - moved.value)
+                self.point, self.ahead, self.fresh = moved, None, False
+                measure = min(self.gap() / max(abs(moved.value), 1e-300), 1.0)
+                yield Step(self._record(measure), measure)
+                return
             self.fresh = self.fresh and not self.pairs
             self._remember(moved)
             self.gains.append(self.point.value - moved.value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.data.threads import question
 from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.kernels import Kernel
 
@@ -66,7 +67,9 @@ class KernelBlocks:
         everyone = np.arange(self.shape[0]) if targets is None else targets
         support, out = self._taken(rows), np.empty((len(everyone), coef.shape[1]))
         step = max(64, BLOCK_BYTES // (8 * max(1, len(rows))))
+        ask = question()
         for begin in range(0, len(everyone), step):
+            ask()
             part = slice(begin, begin + step)
             out[part] = self._check(np.asarray(self.kernel(self._taken(everyone[part]), support))) @ coef
         return out

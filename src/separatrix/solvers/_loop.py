@@ -51,6 +51,10 @@ class Step:
         self.record = {"iteration": 0, "seconds": 0.0, **self.record}
 
 
+class OutOfTimeError(Exception):
+    """There is no time left for what was asked for."""
+
+
 class Solver(Protocol):
     """What the loop needs of a solver."""
 
@@ -75,6 +79,15 @@ class Control:
     def expired(self) -> bool:
         """Return whether to stop at the next safe place."""
         return self.reason() is not None
+
+    def ask(self) -> None:
+        """Raise :class:`OutOfTimeError` if it is time to stop."""
+        if self.expired():
+            raise OutOfTimeError
+
+    def left(self) -> float:
+        """Return the seconds that are left, infinitely many without a limit."""
+        return float("inf") if self.deadline is None else self.deadline - time.perf_counter()
 
     def reason(self) -> str | None:
         """Return "interrupted", "max_time" or None."""

@@ -151,7 +151,7 @@ class MinNorm:
         control : Control
             Asked after each set whether to stop; the weights are feasible even then.
         """
-        used, a = self._affine_start(used, a)
+        used, a = self._affine_start(used, a, control)
         best = self.atoms.square(used, a)
         many = True
         while not control.expired():
@@ -161,7 +161,8 @@ class MinNorm:
             found = self._violators(g, used, a, best, many)
             if not len(found):
                 break
-            more, b = self._descend(np.concatenate([used, found]), np.concatenate([a, np.zeros(len(found))]))
+            more, b = np.concatenate([used, found]), np.concatenate([a, np.zeros(len(found))])
+            more, b = self._descend(more, b, control)
             square = self.atoms.square(more, b)
             if not square < best * (1.0 - 4 * _EPS):
                 if not many:
@@ -171,14 +172,14 @@ class MinNorm:
             used, a, best, many = more, b, square, True
         return used, a
 
-    def _affine_start(self, used: Array, a: Array) -> tuple[Array, Array]:
+    def _affine_start(self, used: Array, a: Array, control: Control) -> tuple[Array, Array]:
         """Return the minimum over the given atoms, or over one of each group if they depend on each other."""
         _, kept = self.atoms.factor(used, self.E)
         if len(kept) < len(used):
             of = self.groups[used]
             first = [int(np.argmax(np.where(of == g, a, -1.0))) for g in range(self.E.shape[1])]
             used, a = used[first], np.ones(len(first))
-        return self._descend(used, a)
+        return self._descend(used, a, control)
 
     def _violators(self, g: Array, used: Array, a: Array, square: float, many: bool) -> Array:
         level = np.bincount(self.groups[used], a * g[used], self.E.shape[1])
@@ -217,13 +218,15 @@ class MinNorm:
                 z = z + d + U @ (S @ (1.0 - E.T @ (z + d)))
         return used, z
 
-    def _descend(self, used: Array, a: Array) -> tuple[Array, Array]:
-        """Return the minimum over a subset of the used atoms, no worse than ``a``."""
+    def _descend(self, used: Array, a: Array, control: Control) -> tuple[Array, Array]:
+        """Return the minimum over a subset of the used atoms, no worse than ``a``; or how far time led."""
         groups, before = self.E.shape[1], self.atoms.square(used, a)
         rest, z = self._affine(used)
         first = (rest, z)
         # All that would be negative leave at once: mostly that is right, and quick.
         for _ in range(20):
+            if control.expired():
+                return used, a
             if (z > 0).all():
                 if self.atoms.square(rest, z) < before or len(used) == groups:
                     return rest, z
@@ -240,6 +243,8 @@ class MinNorm:
             a = a / np.maximum(self.E[rest].T @ a, 1e-300)[self.groups[rest]]
             if (z > 0).all():
                 return rest, z
+            if control.expired():
+                return rest, a
             falling = np.flatnonzero(z <= 0)
             ratios = a[falling] / np.maximum(a[falling] - z[falling], 1e-300)
             t = float(ratios.min())

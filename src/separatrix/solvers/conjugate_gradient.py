@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from separatrix import _hot
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import Array
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._directions import Directions, JointDirections, dots
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers._products import sparse_normal
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Regression
@@ -77,7 +77,11 @@ class ConjugateGradient(LeastSquaresSolver):
         p = self.problem
         d = p.view.shape[1]
         formed = d <= _FEW and not p.view.sparse
-        square = self._sparse_squares() if p.view.sparse else self._dense_squares(formed)
+        try:
+            with asking(control.ask):
+                square = self._sparse_squares() if p.view.sparse else self._dense_squares(formed)
+        except OutOfTimeError:
+            return
         inverse = np.ones((d, p.columns))
         penalised = p.alpha > 0
         inverse[:, penalised] = 1.0 / (square[:, None] + p.alpha[penalised])

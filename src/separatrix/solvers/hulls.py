@@ -24,9 +24,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import Array, DataView
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers._min_norm import Atoms, MinNorm, Products, Vectors
 
 #: Entries of the samples (or of their kernel matrix) up to which all of them are worked on at once.
@@ -262,6 +262,8 @@ class NearestPoints:
             finished = None
             if self.meets:
                 finished = "inseparable"
+            elif control.expired():
+                finished = None  # that nothing has moved says nothing then
             elif not self.square < before and size == len(self.index):
                 finished = "converged"  # nothing moves any more: the rest of the gap is rounding
             elif not self.square < before:
@@ -301,6 +303,10 @@ class NearestPoints:
         self.a = np.zeros_like(old)
         self.a[working[found]] = weights
         self.a /= np.bincount(self.groups, self.a, 2)[self.groups]
-        self._measure()
+        try:
+            with asking(control.ask):
+                self._measure()
+        except OutOfTimeError:
+            self.square = np.inf  # what is not measured is not known to be better
         if not self.square < kept[2]:
             self.a, self.gradient, self.square, self.upper, self.lower = kept

@@ -14,6 +14,7 @@ from separatrix.data.memory import CsrView, DenseView, view_of
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import RBF, Kernel, Linear, Polynomial
+from separatrix.solvers._loop import OutOfTimeError
 
 Precision = Literal["float32", "float64"]
 
@@ -43,10 +44,6 @@ _WHOLE, _MOST_COUNT = 4, 255
 _LARGEST = {"float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 #: Numbers of sparse samples up to which they are packed as dense ones.
 _FEW_NUMBERS = 1 << 16
-
-
-class OutOfTimeError(Exception):
-    """Time was up before kernel values were there that a step cannot do without."""
 
 
 class Native(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.data.threads import thread_count
 from separatrix.solvers._loop import Below
 from separatrix.solvers.conjugate_gradient import ConjugateGradient
 from separatrix.solvers.nonnegative import LARGEST, Nonnegative
@@ -29,6 +30,9 @@ _SPARSE_WORK = 2e10
 #: Iterations of conjugate gradients that easy data need, and many; what an iteration costs besides its
 #: multiply-adds. (Where a closed form costs no more than few, beginning with them can only double the work.)
 _FEW, _MANY, _CALLS = 16.0, 50.0, 5e4
+#: Multiply-adds of a closed form that a processor makes in a second, for an estimate, and how many of them
+#: eigenvalues are worth.
+_RATE, _EIGENVALUES = 1.5e10, 4.0
 _CLOSED: dict[str, Any] = {"primal": Primal, "dual": Dual, "svd": Orthogonal}
 
 
@@ -86,10 +90,29 @@ def _closed(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
         many = problem.view.shape[0] > LARGEST_DOUBLE
         return SparseDual(problem, tol, partial(ConjugateGradient, tol=tol) if many else Dual)
     solver: LeastSquaresSolver = _CLOSED[route](problem)
+    if isinstance(solver, Orthogonal):  # all of them are
+        solver.otherwise = partial(ConjugateGradient, tol=tol)
     return solver
 
 
-def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver:
+def _seconds(problem: Regression, route: str) -> float:
+    """Return about how long a closed form takes at least: its products and its factor."""
+    n, d = problem.view.shape
+    across = float(problem.view.row_elements)
+    if route.endswith("dual"):
+        work = n**3 / 3 + (0.0 if problem.view.sparse else 0.5 * d * float(n) ** 2)
+        if not problem.alpha.all() and n * d > LARGEST_WIDE:  # dependent samples need eigenvalues
+            work += _EIGENVALUES * float(n) ** 3
+    elif route.endswith("primal"):
+        work = d**3 / 3 + 0.5 * n * across**2
+    else:
+        return 0.0
+    return work / (_RATE * thread_count(None))
+
+
+def solver_of(
+    problem: Regression, route: str, tol: float, max_time: float | None = None
+) -> LeastSquaresSolver:
     """Return the solver of a route ("auto" chooses one).
 
     Parameters
@@ -100,6 +123,9 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
         How.
     tol : float
         Relative gap that ends an iterative route.
+    max_time : float or None
+        Most seconds: where a closed form seems to take longer, "auto" iterates instead, which has something
+        to show whenever it ends.
     """
     n, d = problem.view.shape
     if problem.positive:
@@ -112,6 +138,8 @@ def solver_of(problem: Regression, route: str, tol: float) -> LeastSquaresSolver
         return Nonnegative(problem)
     if route == "auto":
         route = choose_route(problem)
+        if max_time is not None and _seconds(problem, route) > max_time:
+            route = "cg"
     if route == "cg":
         return ConjugateGradient(problem, tol)
     if route.startswith("cg, or "):

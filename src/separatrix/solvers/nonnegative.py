@@ -37,7 +37,9 @@ class Nonnegative(Orthogonal):
         from scipy.optimize import nnls  # its package takes longer to load than a small fit to run
 
         p = self.problem
-        Z = self._reduce()
+        if not self._in_time(control, self._prepare):
+            return
+        Z = self._targets
         for column in range(p.columns):
             R, z = self._triangle, Z[:, column]
             alpha = float(p.alpha[column])
@@ -52,6 +54,9 @@ class Nonnegative(Orthogonal):
         measure = self._bound(judged.gradient) if np.all(p.alpha > 0) else None
         self.gap = None if measure is None else measure + self._slack_gap(judged)
         yield Step({"objective": self.objective}, 0.0, control.reason() or "converged")
+
+    def _prepare(self) -> None:
+        self._targets = self._reduce()
 
     def _bound(self, gradient: Array) -> float:
         alpha = self.problem.alpha

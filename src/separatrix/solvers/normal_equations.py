@@ -43,7 +43,7 @@ from scipy.linalg import lapack
 
 from separatrix import _hot
 from separatrix.data.products import NotFiniteError, Precision
-from separatrix.data.threads import one_thread_for
+from separatrix.data.threads import one_thread_for, question
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
 from separatrix.solvers.glance import glance
@@ -83,6 +83,11 @@ _ROUNDS = 5
 _FAR = 100.0
 #: Bytes of the rows that are multiplied with each other at a time in the dual form.
 _PANEL_BYTES = 32 << 20
+#: Pairs of sparse samples that are multiplied at a time.
+_PAIRS = 1e8
+#: Cubes of rows of a square matrix that one processor factorises in a second, for an estimate: by Cholesky's
+#: method, and by eigenvalues.
+_CHOLESKY_RATE, _EIGEN_RATE = 5e10, 4e9
 
 
 class _Cholesky:
@@ -145,15 +150,20 @@ class _Direct(Orthogonal):
 
     def _set_out(self) -> None:
         """Solve for the first time, by this route or by the orthogonal one."""
+        self.description, self.route = self.own, self.own_route
         if self._start():
-            self.description, self.route = self.own, self.own_route
+            self.description = self.own  # it may have found more to tell
         else:
             self.fell_back = True
+            self.description, self.route = Orthogonal.description, Orthogonal.route
             self.solve()
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Solve, then correct until corrections are negligible."""
-        self._set_out()
+        self._control = control
+        if not self._in_time(control, self._set_out):
+            yield from self._iterate_instead(control)
+            return
         narrow = self.problem.view.dtype == np.float32
         negligible = 1e-6 if narrow else 1e-10
         last, rounds = np.inf, 0
@@ -169,7 +179,9 @@ class _Direct(Orthogonal):
             if self.coarse and share > negligible and not share <= _slowest(share, last, negligible):
                 yield Step(record, np.inf)
                 self.hasty, self.coarse = False, False
-                self._set_out()
+                if not self._in_time(control, self._set_out):
+                    yield from self._iterate_instead(control)
+                    return
                 last, rounds = np.inf, 0
                 continue
             done = not single and (share <= negligible or share > 0.5 * last or rounds == _ROUNDS)
@@ -191,6 +203,8 @@ class Primal(_Direct):
     notices = True
     #: Where sums of whole numbers judge samples that differ from them: ``ε ‖x_j‖`` by feature, and ``κ``.
     _blur: tuple[Array, float] | None = None
+    #: Scatter and right sides, where these can judge the weights.
+    _sums: tuple[Array, Array] | None = None
 
     def _start(self) -> bool:
         # With fewer digits the sums are quicker; residuals in double precision make up for it. They need
@@ -349,10 +363,13 @@ class Dual(_Direct):
             # Only where the eigenvalues may be needed, or another penalty follows, is the matrix kept.
             M = K if len(alphas) == 1 and (small or alpha > 0) else K.copy()
             np.einsum("ii->i", M)[:] += alpha
+            question()()
+            self._afford(float(n) ** 3 / _CHOLESKY_RATE)
             factor: _Cholesky | _Eigen = _Cholesky(M)
             if not factor.sound:
                 if small:
                     return False
+                self._afford(float(n) ** 3 / _EIGEN_RATE)
                 factor = _Eigen(self._gram(), float(alpha))
             columns = p.alpha == alpha
             self._dual[float(alpha)] = factor
@@ -387,11 +404,12 @@ class Dual(_Direct):
         n = self.kept.shape[0]
         if hasattr(self.problem.view.read(slice(0, 1)), "tocsr"):
             return self._sparse_gram()
-        K = np.empty((n, n))
+        K, ask = np.empty((n, n)), question()
         for rows, A in self._panels():
             for others, B in self._panels():
                 if others.start > rows.start:
                     break
+                ask()
                 K[rows, others] = A @ B.T
                 K[others, rows] = K[rows, others].T
         return K
@@ -401,8 +419,14 @@ class Dual(_Direct):
         n = self.kept.shape[0]
         X = self.problem.view.take(self.kept).astype(np.float64)
         X = X.multiply(self.root[:, None]).tocsr()
-        K = np.zeros((n, n))
-        _hot.gram_csr(*csr_parts(X.T.tocsr()), None, K)
+        K, ask = np.zeros((n, n)), question()
+        data, indices, starts = csr_parts(X.T.tocsr())
+        # Some features at a time: each multiplies all pairs of the samples that have it.
+        pairs = np.cumsum(np.square(np.diff(starts), dtype=np.float64))
+        ends = [*np.searchsorted(pairs, np.arange(_PAIRS, pairs[-1], _PAIRS)), len(pairs)]
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+            ask()
+            _hot.gram_csr(data, indices, starts[begin : end + 1], None, K)
         for begin in range(0, n, 256):  # K + Kᵀ, in place
             rows, rest = slice(begin, begin + 256), slice(begin, n)
             both = K[rows, rest] + K[rest, rows].T

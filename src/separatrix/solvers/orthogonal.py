@@ -15,7 +15,7 @@ factorised with its rows sorted and its columns pivoted, which is stable row by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ from scipy import linalg
 
 from separatrix.data.threads import one_thread_for, single_threaded
 from separatrix.data.view import Array
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers.moments import class_moments
 from separatrix.solvers.regression import LeastSquaresSolver, Regression, row_pieces
 
 #: Largest number of entries of a matrix that is factorised without being reduced (wide data).
 LARGEST_WIDE = 1 << 24
 _EPS = float(np.finfo(np.float64).eps)
+#: Cubes of rows of a square matrix whose singular vectors one processor finds in a second, for an estimate.
+_SINGULAR_RATE = 4e9
 
 
 class _Rows:
@@ -92,12 +94,28 @@ class Orthogonal(LeastSquaresSolver):
         super().__init__(problem)
         #: Rank that was found for each penalty.
         self.rank = 0
+        #: Makes the route for what time is left where a factorisation would take longer.
+        self.otherwise: Callable[[Regression], LeastSquaresSolver] | None = None
+        self._control: Control | None = None
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Factorise, solve and judge; nothing is left to do after one step."""
-        self.solve()
+        self._control = control
+        if not self._in_time(control, self.solve):
+            yield from self._iterate_instead(control)
+            return
         self.gap = self._correct()[1]
         yield Step({"objective": self.objective, "relative_gap": self.relative(self.gap)}, 0.0, "converged")
+
+    def _afford(self, seconds: float) -> None:
+        """Refuse a factorisation, which nothing can interrupt, that takes longer than the time left."""
+        if self._control is not None and self.otherwise is not None and seconds > self._control.left():
+            raise OutOfTimeError
+
+    def _iterate_instead(self, control: Control) -> Iterator[Step]:
+        """Go on with iterations where time is left, but too little for a factorisation."""
+        if self.otherwise is not None and not control.expired():
+            yield from self._hand_over(self.otherwise(self.problem), control)
 
     def _correct(self, *, single: bool = False) -> tuple[Array, float]:
         """Return the correction that the residuals of the data ask for, and the gap it closes."""
@@ -169,6 +187,7 @@ class Orthogonal(LeastSquaresSolver):
     def _factor(self, alpha: float) -> tuple[Array, Singular]:
         """Return ``U`` and ``σ, V`` of the triangle above the penalty's rows, zero values left out."""
         R = self._triangle
+        self._afford(R.shape[1] ** 2 * float(R.shape[0] + R.shape[1]) / _SINGULAR_RATE)
         if alpha > 0:
             R = np.concatenate([R, np.diag(np.sqrt(alpha) / self.scale)])
         with one_thread_for(R.shape[1]):

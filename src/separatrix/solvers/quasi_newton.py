@@ -371,7 +371,9 @@ class QuasiNewton:
         rounded = not (np.array_equal(coef, returned.coef) and np.array_equal(intercept, returned.intercept))
         if rounded or self.last.single or not self.last.final:
             returned = self.objective.at(coef.astype(np.float64), intercept.astype(np.float64))
-        distance, size = self.last.distance(), abs(returned.value)
+        # (Where it does not count, it is not asked for: on many features it takes as long as a step.)
+        distance = self.last.distance() if self.last.estimates() else np.inf
+        size = abs(returned.value)
         if self.last.final:  # the estimate is that of the parameters before rounding
             distance += max(0.0, returned.value - self.point.value)
         sure = self.last.caution() * distance

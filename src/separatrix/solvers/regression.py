@@ -25,7 +25,7 @@ data themselves, not from ``S``).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -34,11 +34,11 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.certificate import Certificate
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView, padding
 from separatrix.problem import Result
 from separatrix.solvers._coordinate_rows import row_arguments
-from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._loop import Control, Outcome, OutOfTimeError, Step
 from separatrix.solvers._products import sparse_transposed
 
 #: Columns that a sparse product treats at a time: one or two cache lines per stored value.
@@ -319,6 +319,20 @@ class LeastSquaresSolver(ABC):
     @abstractmethod
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each iteration."""
+
+    def _in_time(self, control: Control, work: Callable[[], None]) -> bool:
+        """Do what sets new weights at its end; return whether there was time for it.
+
+        If not, the weights stay as they are. At first they are 0, of which no more is known than that no
+        objective is below 0; columns that have had their turn keep what they have.
+        """
+        try:
+            with asking(control.ask):
+                work()
+        except OutOfTimeError:
+            self.gap = np.inf if self.gap is None else self.gap
+            return False
+        return True
 
     def _hand_over(self, other: LeastSquaresSolver, control: Control) -> Iterator[Step]:
         """Let another route go on; what there is stays valid until it has a solution."""

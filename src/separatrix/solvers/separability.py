@@ -18,16 +18,18 @@ coinciding from `KERNEL_ZERO` of the largest ``‖φ(x)‖`` on.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from separatrix.certificate import Separation
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem
 from separatrix.solvers._direction import checked
-from separatrix.solvers._loop import Below, Control, run
+from separatrix.solvers._loop import Below, Control, OutOfTimeError, run
 from separatrix.solvers._pairs import EPS, Scale, Unit
 from separatrix.solvers._programmes import Search
 from separatrix.solvers.hulls import LinearRows, NearestPoints, Similarities
@@ -109,6 +111,12 @@ class PairVerdict:
     tolerance: float = LINEAR_ZERO
 
 
+def unasked(tolerance: float = LINEAR_ZERO) -> PairVerdict:
+    """Return what is known where time was over before a search began: nothing."""
+    none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
+    return PairVerdict("unknown", none, nothing, 0.0, np.inf, tolerance=tolerance)
+
+
 def two_linear(view: DataView, positive: Array, clock: Clock) -> PairVerdict:
     """Decide whether a hyperplane separates the samples of a mask from the others.
 
@@ -123,19 +131,25 @@ def two_linear(view: DataView, positive: Array, clock: Clock) -> PairVerdict:
     """
     problem = Problem(view, positive.astype(np.int32), np.array([[-1], [1]], dtype=np.int8))
     unit = Unit(problem, 0)
-    centre, width = centre_and_width(view)
     first, second = np.flatnonzero(positive), np.flatnonzero(~positive)
-    plain = NearestPoints(LinearRows(view, centre), first, second, tol=GAP)
+    try:
+        with asking(clock.control.ask):
+            centre, width = centre_and_width(view)
+            plain = NearestPoints(LinearRows(view, centre), first, second, tol=GAP)
+    except OutOfTimeError:
+        return unasked()
     clock.run(plain, GAP)
     found = _hyperplane(unit, plain)
     searches = [plain]
     if found is None and not clock.over:
         # The same hulls with all features of one range: whether they meet is the same question.
-        rows = LinearRows(view, centre, width)
-        scaled = NearestPoints(rows, first, second, tol=GAP, zero=0.01 * LINEAR_ZERO, start=_whole(plain))
-        clock.run(scaled, GAP)
-        found = _hyperplane(unit, scaled)
-        searches.append(scaled)
+        common: dict[str, Any] = {"tol": GAP, "zero": 0.01 * LINEAR_ZERO, "start": _whole(plain)}
+        with suppress(OutOfTimeError):
+            with asking(clock.control.ask):
+                scaled = NearestPoints(LinearRows(view, centre, width), first, second, **common)
+            clock.run(scaled, GAP)
+            found = _hyperplane(unit, scaled)
+            searches.append(scaled)
     residuals = [_residual(search, width) for search in searches]
     best = int(np.argmin(residuals))
     if found is None and residuals[best] > LINEAR_ZERO and not clock.over:
@@ -251,7 +265,11 @@ def _touching(unit: Unit, search: NearestPoints, clock: Clock) -> Separation | N
 
 def two_kernel(matrix: Similarities, positive: Array, negative: Array, clock: Clock) -> PairVerdict:
     """Decide whether a hyperplane in the feature space separates the samples of two sets of numbers."""
-    search = NearestPoints(matrix, positive, negative, tol=GAP, zero=KERNEL_ZERO)
+    try:
+        with asking(clock.control.ask):
+            search = NearestPoints(matrix, positive, negative, tol=GAP, zero=KERNEL_ZERO)
+    except OutOfTimeError:
+        return unasked(KERNEL_ZERO)
     clock.run(search, GAP)
     support, weights = _combinations(search)
     residual = search.upper / search.extent
@@ -316,8 +334,12 @@ def joint_linear(view: DataView, classes: Array, clock: Clock) -> JointVerdict:
     K = int(classes.max()) + 1
     codes = (2 * np.eye(K, dtype=np.int8) - 1).astype(np.int8)
     problem = Problem(view, classes.astype(np.int32), codes, joint=True)
-    rows = LinearRows(view, *centre_and_width(view))
-    search = JointHull(rows, classes, zero=LINEAR_ZERO)
+    try:
+        with asking(clock.control.ask):
+            rows = LinearRows(view, *centre_and_width(view))
+            search = JointHull(rows, classes, zero=LINEAR_ZERO)
+    except OutOfTimeError:
+        return JointVerdict("unknown")
     clock.run(search, 0.5)
     if search.least > 0:
         coef = rows.weights(np.arange(view.shape[0]), search.tau).T / rows.width
@@ -338,7 +360,11 @@ def joint_linear(view: DataView, classes: Array, clock: Clock) -> JointVerdict:
 
 def joint_kernel(matrix: Similarities, classes: Array, clock: Clock) -> JointVerdict:
     """Decide jointly in a feature space."""
-    search = JointHull(matrix, classes, zero=KERNEL_ZERO)
+    try:
+        with asking(clock.control.ask):
+            search = JointHull(matrix, classes, zero=KERNEL_ZERO)
+    except OutOfTimeError:
+        return JointVerdict("unknown")
     clock.run(search, 0.5)
     support = int(np.count_nonzero(search.tau.any(axis=1)))
     if search.least > kernel_rounding(search.extent, support):

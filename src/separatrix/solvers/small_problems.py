@@ -14,9 +14,9 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.solvers._dual import NEGATIVE, Work, dot
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers.dual_problems import STATUS, DualProblems, DualSolutions
-from separatrix.solvers.kernel_matrix import KernelMatrix, OutOfTimeError
+from separatrix.solvers.kernel_matrix import KernelMatrix
 
 #: Most samples of which one kernel matrix is made for several problems, and of a problem.
 _SHARED, _LARGEST = 3000, 500

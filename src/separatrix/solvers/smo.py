@@ -22,11 +22,11 @@ from separatrix.solvers._class_rows import ClassRows
 from separatrix.solvers._dual import DualProblem, DualSolution, Work, dot, run_loops
 from separatrix.solvers._dual_state import State
 from separatrix.solvers._interior import interior, patient, value
-from separatrix.solvers._loop import Control, Step
+from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers._newton import newton, newton_cost
 from separatrix.solvers.active_set import MUCH, PATIENCE, POLISHES, ActiveSet
 from separatrix.solvers.dual_problems import STATUS, DualProblems
-from separatrix.solvers.kernel_matrix import KernelMatrix, OutOfTimeError, Precision
+from separatrix.solvers.kernel_matrix import KernelMatrix, Precision
 from separatrix.solvers.small_problems import SmallProblems
 
 #: Seconds of one step, so that Ctrl-C and time limits act.
