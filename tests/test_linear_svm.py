@@ -361,6 +361,18 @@ def test_coordinate_descent_moves_samples_of_zeros(columns, tol):
     assert machine.certificate_.status == "converged"
 
 
+@pytest.mark.parametrize("l1", [False, True])
+def test_dual_variables_that_overflow_prove_nothing(l1):
+    classes = (SPECIES > 0).astype(np.int32)
+    problem = Problem(view_of(IRIS), classes, np.array([[-1], [1]]), loss=LOSSES["squared_hinge"])
+    dual = BoxDual(problem, 1.0, None, l1=l1)
+    V = np.where(SPECIES > 0, 1e200, -1e200)[None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = dual.evaluate(np.zeros((1, 4)), np.zeros(1), V)
+    assert_array_equal(found.dual, [0.0])
+    assert found.relative_gap == 1.0
+
+
 def test_samples_of_rows_show_the_way_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30000, 4))

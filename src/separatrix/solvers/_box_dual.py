@@ -171,9 +171,10 @@ class BoxDual:
         norms, losses, squares = np.concatenate(
             [[part.norms, part.losses, part.squares] for part in parts], axis=1
         )
+        bound = self.bound(*self.sums(V), squares, V.sum(axis=1))
         return Evaluation(
             self.primal(norms, b, losses),
-            self.bound(*self.sums(V), squares, V.sum(axis=1)),
+            np.where(np.isfinite(bound), bound, 0.0),  # what v = 0 proves, where sums overflow
             max(part.violation for part in parts),
             mistakes,
         )
