@@ -393,6 +393,20 @@ def test_wide_sparse_text():
         LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("dtype", "shift", "within"), [(np.float64, 1e8, 1e-5), (np.float32, 1e4, 1e-2)])
+def test_sparse_features_far_from_zero_keep_their_digits(form, dtype, shift, within):
+    random = np.random.default_rng(5)
+    X, y = random.normal(size=(300, 4)), random.integers(3, size=300)
+    X[:, :2] += shift
+    X[:, 2:] *= random.random((300, 2)) < 0.5
+    X = X.astype(dtype)
+    rows, model = sparse.csr_array(X), GaussianClassifier(form).fit(X, y)
+    assert_allclose(model.class_log_density(rows), model.class_log_density(X), rtol=0, atol=within)
+    again = GaussianClassifier(form).fit(rows, y)
+    assert_allclose(again.class_log_density(rows), model.class_log_density(X), rtol=0, atol=within)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_few_samples_of_many_features_need_no_covariance(weighted, tmp_path):
     """The directions of a wide problem are those that the covariance itself gives."""

@@ -346,6 +346,34 @@ def test_coordinate_descent_that_crawls_names_the_solver_that_does_not():
     assert found.primal < crawling.certificate_.primal
 
 
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("tol", [1e-4, 1e-9])
+def test_coordinate_descent_moves_samples_of_zeros(columns, tol):
+    random = np.random.default_rng(3)
+    X, y = sparse.random(120, 400, 0.004, "csr", random_state=3), random.integers(columns, size=120)
+    assert (np.diff(X.indptr) == 0).sum() > 10
+    common = {"loss": "hinge", "fit_intercept": False, "tol": tol}
+    dual, newton = (LinearSVC(solver=solver, **common).fit(X, y) for solver in ("dual", "newton"))
+    assert dual.certificate_.status == "converged"
+    assert dual.n_iter_ < 100
+    assert_allclose(dual.certificate_.primal, newton.certificate_.primal, rtol=2 * tol)
+    numbers = random.normal(size=120)
+    machine = LinearSVR(solver="dual", epsilon=0.3, fit_intercept=False, tol=tol).fit(X, numbers)
+    assert machine.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize("l1", [False, True])
+def test_dual_variables_that_overflow_prove_nothing(l1):
+    classes = (SPECIES > 0).astype(np.int32)
+    problem = Problem(view_of(IRIS), classes, np.array([[-1], [1]]), loss=LOSSES["squared_hinge"])
+    dual = BoxDual(problem, 1.0, None, l1=l1)
+    V = np.where(SPECIES > 0, 1e200, -1e200)[None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = dual.evaluate(np.zeros((1, 4)), np.zeros(1), V)
+    assert_array_equal(found.dual, [0.0])
+    assert found.relative_gap == 1.0
+
+
 def test_samples_of_rows_show_the_way_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30000, 4))

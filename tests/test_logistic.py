@@ -19,8 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as PeerLogisticRegression
 
 from separatrix import LogisticRegression, _hot
+from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
+from separatrix.models._start import judged
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 from separatrix.solvers._loop import Control
@@ -283,6 +285,24 @@ def test_certificate_can_be_recomputed():
 def peer_value(X, y, C):
     theirs = peer(X, y, C=C, solver="newton-cholesky")
     return objective(theirs, X, y, C)
+
+
+def test_a_named_dual_that_crawls_names_the_solver_that_does_not():
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [30.0, 1.0, 0.03]
+    for named in ({"solver": "dual-coordinate"}, {"dual": True}):
+        with pytest.warns(ConvergenceWarning, match="choose solver='auto' and dual=False"):
+            LogisticRegression(C=1e3, max_iter=20, **named).fit(X, np.arange(30) % 2)
+
+
+def test_more_iterations_are_no_advice_where_single_precision_ended_the_fit():
+    words = "relative duality gap 0.3, above tol=1e-05: raise max_iter; 4 of 5 weights are not 0"
+    found = Certificate(status="max_iter", message=words, iterations=25, dual=0.7, relative_gap=0.3)
+    told = judged(found, 1e-4, np.float32, 1000).message
+    assert told == (
+        "relative duality gap 0.3, above tol=0.0001: single precision ends here, pass X as float64; "
+        "4 of 5 weights are not 0"
+    )
+    assert judged(found, 1e-4, np.float64, 1000) is judged(found, 1e-4, np.float32, 25) is found
 
 
 def test_warm_start_goes_on_and_refuses_other_shapes():

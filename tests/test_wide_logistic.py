@@ -151,7 +151,7 @@ def test_few_samples_of_features_of_all_sizes(K: int) -> None:
 )
 def test_a_fit_that_finds_no_way_further_down_is_not_called_converged(dtype, gap, remedy) -> None:
     ended = Certificate("converged", "no way down", 3, 0.1, relative_gap=gap)
-    found = judged(ended, 1e-6, dtype)
+    found = judged(ended, 1e-6, dtype, 1000)
     if remedy is None:
         assert found == ended
     else:

@@ -152,7 +152,7 @@ def separable():
             left.annotate(
                 "separation proven:\nthe fit ends",
                 (count[-1], lengths[-1]),
-                xytext=(4.6, 13.0),
+                xytext=(1.2, 17.0),
                 fontsize="small",
                 color=INK,
                 arrowprops={"arrowstyle": "->", "color": INK},

@@ -114,14 +114,22 @@ def goal_of(tol: float, problem: Problem) -> float:
     return max(1e-4 * float(tol), min(float(tol), 1e-12)) if small else float(tol)
 
 
-def judged(found: Certificate, tol: float, dtype: Any) -> Certificate:
-    """Return the certificate of a fit by the tolerance that was asked for, whatever it went for."""
+def judged(found: Certificate, tol: float, dtype: Any, most: int) -> Certificate:
+    """Return the certificate of a fit by the tolerance that was asked for, whatever it went for.
+
+    One that ended for want of progress, before the ``most`` iterations, is not helped by more of them.
+    """
     if found.relative_gap is None:
         return found
     single = dtype == np.float32
     if found.status == "max_iter" and found.dual is not None and found.relative_gap <= tol:
         proven = f"within {found.relative_gap:.1e} of the minimum (duality gap)"
         return replace(found, status="converged", message=proven)
+    if found.status == "max_iter" and found.iterations < most and single and ", above" in found.message:
+        reached, _, rest = found.message.partition(", above")
+        rest = rest.partition(";")[2]
+        words = f"{reached}, above tol={tol:g}: single precision ends here, pass X as float64"
+        return replace(found, message=f"{words};{rest}" if rest else words)
     if found.status == "converged" and found.relative_gap > (tol if single else max(tol, _PRECISE)):
         # The fit found no way further down, or rounding its weights took away what it had reached.
         remedy = (

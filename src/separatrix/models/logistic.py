@@ -408,7 +408,12 @@ class LogisticRegression(PathOverC, LinearClassifier):
             )
         self.coef_, self.intercept_ = coef, intercept
         self._keep_record(result)
-        self.certificate_ = judged(self.certificate_, self.tol, coef.dtype)
+        self.certificate_ = judged(self.certificate_, self.tol, coef.dtype, self.max_iter)
+        if self.certificate_.status == "max_iter" and (self.dual or self.solver == "dual-coordinate"):
+            words = self.certificate_.message.replace(
+                "raise it", "choose solver='auto' and dual=False, or raise it"
+            )
+            self.certificate_ = replace(self.certificate_, message=words)
         self.n_iter_ = np.array([result.iterations], dtype=np.int32)  # type: ignore[assignment]
         self.separation_ = separation
         if separation is not None:

@@ -171,9 +171,13 @@ class BoxDual:
         norms, losses, squares = np.concatenate(
             [[part.norms, part.losses, part.squares] for part in parts], axis=1
         )
+        primal = self.primal(norms, b, losses)
+        bound = self.bound(*self.sums(V), squares, V.sum(axis=1))
+        # Where the sums of v overflow, v = 0 proves 0; an objective that overflows leaves nothing to prove.
+        bound = np.where(np.isfinite(primal) & ~np.isfinite(bound), 0.0, bound)
         return Evaluation(
-            self.primal(norms, b, losses),
-            self.bound(*self.sums(V), squares, V.sum(axis=1)),
+            primal,
+            bound,
             max(part.violation for part in parts),
             mistakes,
         )

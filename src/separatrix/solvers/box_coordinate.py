@@ -32,6 +32,8 @@ from separatrix.solvers._rows import in_memory
 if TYPE_CHECKING:
     from separatrix.solvers.semismooth_newton import SemismoothNewton
 
+#: Least curvature of a dual variable, whose steps go from one end to the other.
+_FLAT = 1e-25
 #: Bytes of the weights of one feature in a group of columns, at most; columns of a register.
 _MOST_BYTES, _LANES = 256, 8
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
@@ -124,7 +126,8 @@ class BoxCoordinate:
         norms = self.view.row_norms()
         median = float(np.median(norms[self.visits.order])) if self.visits.order.size else 1.0
         self.constant = self._sigma(median) if self.dual.free else self.dual.square
-        self.norms = norms + self.constant
+        # A sample of zeros without an intercept has no curvature: its variable goes to the end at once.
+        self.norms = np.maximum(norms + self.constant, _FLAT)
         stiffness = float((self.dual.upper * self.norms).max(initial=0.0))
         self.single = tol >= _SINGLE_TOL and (self.dual.squared or stiffness < _SINGLE_STIFFNESS)
         self.primal, self.gap = np.zeros(problem.columns), np.full(problem.columns, np.inf)

@@ -26,6 +26,8 @@ from separatrix.solvers.covariance import (
 from separatrix.solvers.moments import Moments
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+#: Squared mean over variance from which on a feature of sparse data is far from 0.
+_FAR = 1e4
 
 
 def weighted_mean(means: Array, shares: Array) -> Array:
@@ -211,19 +213,33 @@ def diagonal_log_densities(view: DataView, means: Array, variances: Array) -> Ar
     dtype = view.dtype
     precision = 1.0 / variances
     constant = -0.5 * (np.log(variances).sum(axis=1) + means.shape[1] * LOG_2PI)
-    # (x − μ)² p = μ² p + x (x − 2 μ) p: an unstored 0 adds only the first term.
-    at_zero = np.einsum("kj,kj->k", np.square(means), precision)
     out = np.empty((view.shape[0], means.shape[0]))
     scales, centres = np.sqrt(precision).astype(dtype), means.astype(dtype, copy=False)
+    # (x − μ)² p = μ² p + x (x − 2 μ) p: an unstored 0 adds only the first term. Features far from 0, as their
+    # spread goes, would lose all digits by that; hardly a 0 is among them, and they are taken as they are.
+    far = (
+        np.flatnonzero((np.square(means) * precision > _FAR).any(axis=0)) if view.sparse else np.empty(0, int)
+    )
+    near = precision.copy()
+    near[:, far] = 0.0
+    at_zero = np.einsum("kj,kj->k", np.square(means), near)
+
+    def squares(X: Array, columns: Any, k: int) -> Array:
+        Z = (X - centres[k, columns]) * scales[k, columns]
+        return np.asarray(np.einsum("ij,ij->i", Z, Z))
 
     def part(rows: slice, block: Any) -> int:
         if hasattr(block, "tocsr"):
-            quadratic = block.multiply(block).tocsr() @ precision.T - 2.0 * (block @ (means * precision).T)
-            out[rows] = constant - 0.5 * (quadratic + at_zero)
+            wide = block.astype(np.float64)
+            total = wide.multiply(wide).tocsr() @ near.T - 2.0 * (wide @ (means * near).T) + at_zero
+            if far.size:
+                for piece, X in dense_pieces(wide[:, far]):
+                    for k in range(means.shape[0]):
+                        total[piece, k] += squares(X, far, k)
+            out[rows] = constant - 0.5 * total
         else:
             for k in range(means.shape[0]):
-                Z = (block - centres[k]) * scales[k]
-                out[rows, k] = constant[k] - 0.5 * np.einsum("ij,ij->i", Z, Z)
+                out[rows, k] = constant[k] - 0.5 * squares(block, slice(None), k)
         return 0
 
     view.map_sum(part)
