@@ -20,7 +20,9 @@ epoch the multiplier moves by ``(σ + 1/h) Σ α_i``, ``h`` the curvature of the
 Where epochs gain little (long rows that are much alike), the accelerated proximal point method takes over
 (Lin, Mairal and Harchaoui, 2015): each epoch works on the objective plus ``κ/2 ‖W − Y‖²``, whose steps are
 much less stiff, and then ``Y`` moves beyond the new ``W`` by a part of the last change. The solution for
-given ``α`` is ``W = (Xᵀα + κ Y)/(1 + κ)``; at the end ``Y = W = Xᵀα``.
+given ``α`` is ``W = (Xᵀα + κ Y)/(1 + κ)``; at the end ``Y = W = Xᵀα``. One epoch may solve too little of that
+problem, as a free intercept follows the less the larger κ is: where gaps rise, it goes on from the best point
+with a smaller κ.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ _NEGLIGIBLE = 0.03
 _PATIENCE = 2
 #: Epochs whose gain is more than this part of the last one's are slow; κ is this part of the stiffness.
 _SLOW, _KAPPA = 0.5, 1.0 / 40
+#: Certified gaps so many times the least one mean that acceleration leads away; κ is then this part of what it was.
+_WORSE, _CALMER = 2.0, 1.0 / 8
 _NEW = 255
 
 
@@ -261,7 +265,7 @@ class SoftmaxDual:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
         before, factor, last, epoch, poor, slow = 0.0, 0.5, 0, 0, 0, 0
-        measure = np.inf
+        measure, best = np.inf, (np.inf, self._mu(), self._arrays["offsets"].copy())
         while True:
             if not self._epoch(control):
                 return
@@ -289,7 +293,12 @@ class SoftmaxDual:
                 record.update(objective=certified.primal, relative_gap=measure)
                 if remaining > 0:
                     factor = float(np.clip(certified.gap / remaining, 1e-2, 1e4))
-                if poor >= _PATIENCE and self.dtype == np.float32 and measure > self.tol:
+                if measure < best[0]:
+                    best = measure, self._mu(), self._arrays["offsets"].copy()
+                if self._momentum is not None and measure > _WORSE * best[0]:
+                    self._calm(*best[1:])
+                    before, slow, poor = 0.0, 0, 0
+                elif poor >= _PATIENCE and self.dtype == np.float32 and measure > self.tol:
                     self._promote()
                     poor = 0
             yield Step(record, measure)
@@ -327,9 +336,17 @@ class SoftmaxDual:
 
     def _promote(self) -> None:
         """Go on in double precision, from the same dual variables."""
-        mu, offsets = self._mu(), self._arrays["offsets"].astype(np.float64)
+        self._begin_again(self._mu(), self._arrays["offsets"], np.dtype(np.float64))
+
+    def _calm(self, mu: Array, offsets: Array) -> None:
+        """Go on from these dual variables, accelerated less."""
+        self.kappa *= _CALMER
+        self._begin_again(mu, offsets, self.dtype)
+
+    def _begin_again(self, mu: Array, offsets: Array, dtype: np.dtype[Any]) -> None:
+        offsets = offsets.astype(np.float64)
         self._momentum = None
-        self._allocate(np.dtype(np.float64))
+        self._allocate(dtype)
         self._arrays["offsets"][...] = offsets
         self._take_over(mu, self.gap.weights_of(mu))
 
