@@ -28,6 +28,7 @@ with a smaller κ.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ _NEGLIGIBLE = 0.03
 _PATIENCE = 2
 #: Epochs whose gain is more than this part of the last one's are slow; κ is this part of the stiffness.
 _SLOW, _KAPPA = 0.5, 1.0 / 40
-#: Certified gaps so many times the least one mean that acceleration leads away; κ is then this part of what it was.
+#: Certified gaps so many times the least one mean that acceleration leads away; κ is then this part of it.
 _WORSE, _CALMER = 2.0, 1.0 / 8
 _NEW = 255
 
@@ -152,6 +153,10 @@ class SoftmaxDual:
         self.level = 0.0  # what the objective is like, to know which gains matter
         self._certified: Certified | None = None
         self._momentum: _Momentum | None = None
+        #: Least certified gap, and the dual variables and offsets that had it.
+        self._best: tuple[float, Array, Array] | None = None
+        #: The certified weights with the least objective.
+        self._lowest: Certified | None = None
         self._prepare_rows()
         stiffness = (self._shared["scale"] * self._shared["norms"])[self.order]
         self.kappa = _KAPPA * float(np.median(stiffness)) if stiffness.size else 0.0
@@ -265,7 +270,7 @@ class SoftmaxDual:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
         before, factor, last, epoch, poor, slow = 0.0, 0.5, 0, 0, 0, 0
-        measure, best = np.inf, (np.inf, self._mu(), self._arrays["offsets"].copy())
+        measure = np.inf
         while True:
             if not self._epoch(control):
                 return
@@ -293,10 +298,14 @@ class SoftmaxDual:
                 record.update(objective=certified.primal, relative_gap=measure)
                 if remaining > 0:
                     factor = float(np.clip(certified.gap / remaining, 1e-2, 1e4))
-                if measure < best[0]:
-                    best = measure, self._mu(), self._arrays["offsets"].copy()
-                if self._momentum is not None and measure > _WORSE * best[0]:
-                    self._calm(*best[1:])
+                if self._lowest is None or certified.primal < self._lowest.primal:
+                    # Without an intercept they are the loop's own, which moves on.
+                    self._lowest = replace(certified, weights=certified.weights.copy())
+                if self._best is None or certified.gap < self._best[0]:
+                    self._best = certified.gap, self._mu(), self._arrays["offsets"].copy()
+                if self._momentum is not None and certified.gap > _WORSE * self._best[0]:
+                    self.kappa *= _CALMER
+                    self._begin_again(*self._best[1:], self.dtype)
                     before, slow, poor = 0.0, 0, 0
                 elif poor >= _PATIENCE and self.dtype == np.float32 and measure > self.tol:
                     self._promote()
@@ -338,12 +347,9 @@ class SoftmaxDual:
         """Go on in double precision, from the same dual variables."""
         self._begin_again(self._mu(), self._arrays["offsets"], np.dtype(np.float64))
 
-    def _calm(self, mu: Array, offsets: Array) -> None:
-        """Go on from these dual variables, accelerated less."""
-        self.kappa *= _CALMER
-        self._begin_again(mu, offsets, self.dtype)
-
     def _begin_again(self, mu: Array, offsets: Array, dtype: np.dtype[Any]) -> None:
+        """Go on from these dual variables, without acceleration."""
+        self._certified = None
         offsets = offsets.astype(np.float64)
         self._momentum = None
         self._allocate(dtype)
@@ -363,6 +369,8 @@ class SoftmaxDual:
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters and what they prove, after whatever ended the epochs."""
         proof = self._certify()
+        if self._lowest is not None and outcome.status != "converged" and self._lowest.primal < proof.primal:
+            proof = self._lowest
         dtype = self.view.dtype
         coef = np.ascontiguousarray(proof.weights[:, : self.columns].T, dtype=dtype)
         intercept = proof.intercept
