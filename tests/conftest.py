@@ -52,3 +52,21 @@ def path(tmp_path):
     """Where a model is saved; no temporary file may stay beside it."""
     yield tmp_path / "model.sx"
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+@pytest.fixture
+def clock_of_asks(monkeypatch):
+    """Return what sets how often a fit may ask before its time is up; it returns the list of asks."""
+    from separatrix.solvers import _loop
+
+    def after(asks):
+        asked = []
+
+        def reason(control):
+            asked.append(control)
+            return "max_time" if len(asked) > asks else None
+
+        monkeypatch.setattr(_loop.Control, "reason", reason)
+        return asked
+
+    return after

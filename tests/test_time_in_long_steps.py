@@ -30,21 +30,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock(clock_of_asks, monkeypatch):
     """Return what sets how often a fit may ask before its time is up; data come in many small blocks."""
-
-    def after(asks):
-        asked = []
-
-        def reason(control):
-            asked.append(control)
-            return "max_time" if len(asked) > asks else None
-
-        monkeypatch.setattr(_loop.Control, "reason", reason)
-        return asked
-
     monkeypatch.setattr(memory, "BLOCK_BYTES", 1 << 12)
-    return after
+    return clock_of_asks
 
 
 def samples(n=600, d=20, K=3, seed=0):

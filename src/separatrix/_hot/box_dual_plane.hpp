@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "box_dual_state.hpp"
 
@@ -13,8 +14,8 @@ namespace {
 // Rows whose sums stay in registers before they are added to memory's.
 constexpr std::int64_t PLANE_ROWS = 256;
 
-// Calls visit(row, column, place) for LANES columns at a time, so that a block of rows is read from a near cache
-// for each group of columns; before and after each such group begin(column) and end(column).
+// Calls visit(row, column, place) for every row and each LANES columns, which end in end(column): for one block
+// of rows after the other, which the nearest caches hold while all columns are taken.
 template <int LANES, class Begin, class Visit, class End>
 void by_columns(std::int64_t count, std::int64_t padded, Begin begin, Visit visit, End end) {
     for (std::int64_t first = 0; first < count; first += PLANE_ROWS) {
