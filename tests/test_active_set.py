@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF
 from separatrix.solvers import active_set
-from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import SequentialMinimal

@@ -13,7 +13,8 @@ from separatrix.kernels import RBF, CallableKernel, Kernel, Polynomial
 from separatrix.multiclass import Coding
 from separatrix.solvers import _class_rows
 from separatrix.solvers._class_rows import ClassRows
-from separatrix.solvers._dual import DualSolution, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_problem import DualSolution
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import SequentialMinimal

@@ -13,7 +13,7 @@ from separatrix import LinearSVC
 from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
 from separatrix.problem import Problem
-from separatrix.solvers import box_coordinate
+from separatrix.solvers import _box_group
 from separatrix.solvers._box_dual import LOSS_NAMES
 from separatrix.solvers._loop import Control
 from separatrix.solvers.box_coordinate import BoxCoordinate
@@ -71,7 +71,7 @@ CASES = [
 @pytest.mark.parametrize("csr", [False, True])
 @pytest.mark.parametrize("scaling", [1.5, None])
 def test_the_point_is_the_best_of_the_plane_or_none(loss, columns, dtype, csr, scaling, monkeypatch):
-    monkeypatch.setattr(box_coordinate, "_CREEPING", 10**9)
+    monkeypatch.setattr(_box_group, "_CREEPING", 10**9)
     solver = _solver(loss, columns, dtype, csr, scaling)
     group, own = solver.groups[0], solver.problem.columns
     assert group.dtype == dtype
@@ -150,7 +150,7 @@ def test_visits_tell_the_gap_before_their_steps(loss, columns, csr):
     # With nothing worth a step, visits only look.
     group.asleep[:], group.tally[:] = 0, 0.0
     before, group.state.negligible = group.v.copy(), np.inf
-    box_coordinate.visit(group.state, solver.view, group.order.copy(), group.padded, control)
+    _box_group.visit(group.state, solver.view, group.order.copy(), group.padded, control)
     assert_array_equal(group.v, before)
     assert group.tally[1] == 60
     assert_allclose(group.tally[2], gap, rtol=1e-6, atol=1e-10 * group.level)
@@ -174,6 +174,6 @@ def test_creeping_descent_ends_sooner(loss, penalised, monkeypatch):
     quick = model.fit(X, y).n_iter_
     assert model.certificate_.status == "converged"
     primal = model.certificate_.primal
-    monkeypatch.setattr(box_coordinate, "_CREEPING", 10**9)
+    monkeypatch.setattr(_box_group, "_CREEPING", 10**9)
     assert model.fit(X, y).n_iter_ > 1.5 * quick
     assert primal == pytest.approx(model.certificate_.primal, rel=2e-4)

@@ -17,7 +17,8 @@ from separatrix.models.svc import SVC, NuSVC
 from separatrix.models.svr import SVR, NuSVR
 from separatrix.solvers import _box_programme, _interior, _loop, active_set
 from separatrix.solvers._box_programme import Rows, box_programme
-from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers._interior import LowRank, rank_bound
 from separatrix.solvers.kernel_matrix import KernelMatrix
 

@@ -15,7 +15,7 @@ from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
-from separatrix.solvers import _newton_columns, box_coordinate, semismooth_newton
+from separatrix.solvers import _box_group, _newton_columns, box_coordinate, semismooth_newton
 from separatrix.solvers._cholesky import solver_of
 
 
@@ -160,8 +160,8 @@ def test_newton_finishes_what_descent_has_begun(loss: str, monkeypatch: pytest.M
     taken = []
     leap = _newton_columns.Columns._leap
     monkeypatch.setattr(_newton_columns.Columns, "_leap", lambda *a: taken.append(1) or leap(*a))
-    monkeypatch.setattr(box_coordinate, "_EPOCHS", 5)
-    monkeypatch.setattr(box_coordinate, "_SLOW", 0)
+    monkeypatch.setattr(_box_group, "_EPOCHS", 5)
+    monkeypatch.setattr(_box_group, "SLOW", 0)
     monkeypatch.setattr(box_coordinate.BoxCoordinate, "_newton_fits", lambda *_: True)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-5).fit(X, y)
     assert taken

@@ -20,7 +20,7 @@ from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
-from separatrix.solvers import box_coordinate
+from separatrix.solvers import _box_group
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.box_coordinate import BoxCoordinate
@@ -471,8 +471,8 @@ def test_warm_start_goes_on():
 
 
 def test_newton_finishes_what_is_slow(monkeypatch):
-    monkeypatch.setattr(box_coordinate, "_EPOCHS", 5)
-    monkeypatch.setattr(box_coordinate, "_SLOW", 0)
+    monkeypatch.setattr(_box_group, "_EPOCHS", 5)
+    monkeypatch.setattr(_box_group, "SLOW", 0)
     monkeypatch.setattr(BoxCoordinate, "_newton_fits", lambda *_: True)
     rng = np.random.default_rng(0)
     X = sparse.random_array((150, 300), density=0.1, rng=rng, format="csr") * 30.0

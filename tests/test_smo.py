@@ -19,7 +19,8 @@ from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Linear, Polynomial
 from separatrix.solvers import _newton, small_problems, smo, svm
-from separatrix.solvers._dual import DualSolution, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_problem import DualSolution
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.active_set import ActiveSet, at_bounds
 from separatrix.solvers.kernel_matrix import KernelMatrix

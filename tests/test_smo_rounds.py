@@ -10,7 +10,8 @@ from separatrix import _hot
 from separatrix.data.memory import view_of
 from separatrix.data.threads import at_most
 from separatrix.kernels import RBF, CallableKernel, Kernel, Linear, Polynomial, Sigmoid
-from separatrix.solvers._dual import DualProblem, DualSolution, Work, run_loops
+from separatrix.solvers._dual import Work, run_loops
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.svm import nu_classification, nu_regression, regression
 

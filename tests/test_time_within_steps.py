@@ -11,7 +11,8 @@ from separatrix import SVC, LinearSVC, LogisticRegression, NuSVC, NuSVR, OneClas
 from separatrix.data.memory import view_of
 from separatrix.kernels import RBF, Subsequence
 from separatrix.solvers import _loop, kernel_crammer_singer, kernel_matrix, out_of_fold, svm
-from separatrix.solvers._dual import DualProblem, DualSolution, Work
+from separatrix.solvers._dual import Work
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers.kernel_crammer_singer import KernelCrammerSinger
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.machines import machine

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 
 from separatrix.data.view import Array
-from separatrix.solvers._dual import DualProblem, DualSolution
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 
 #: Names of the states of a problem, by number; −1 is a problem that no solver has looked at.
 STATUS = ("running", "converged", "max_iter", "unbounded", "nonconvex", "rounding")

@@ -24,7 +24,7 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.data.view import Array
-from separatrix.solvers._dual import DualProblem, DualSolution
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers.dual_problems import DualProblems
 from separatrix.solvers.kernel_matrix import KernelMatrix
 

@@ -19,7 +19,8 @@ import numpy as np
 from separatrix.data.threads import in_threads, thread_count
 from separatrix.data.view import Array
 from separatrix.solvers._class_rows import ClassRows
-from separatrix.solvers._dual import DualProblem, DualSolution, Work, dot, run_loops
+from separatrix.solvers._dual import Work, dot, run_loops
+from separatrix.solvers._dual_problem import DualProblem, DualSolution
 from separatrix.solvers._dual_state import State
 from separatrix.solvers._interior import interior, patient, value
 from separatrix.solvers._loop import Control, OutOfTimeError, Step
