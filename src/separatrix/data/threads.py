@@ -102,12 +102,18 @@ _inside = threading.local()
 
 @contextmanager
 def at_most(n_jobs: int | None) -> Iterator[None]:
-    """Let sums over blocks use no more threads than ``n_jobs`` allows, within the block."""
-    token = _limit.set(n_jobs)
+    """Let sums over blocks use no more threads than ``n_jobs`` allows, within the block; limits nest."""
+    outer = _limit.get()
+    token = _limit.set(n_jobs if outer is None else min(outer, thread_count(n_jobs)))
     try:
         yield
     finally:
         _limit.reset(token)
+
+
+def threads_allowed() -> int:
+    """Return how many threads sums over blocks may use here."""
+    return thread_count(_limit.get())
 
 
 _question: ContextVar[Callable[[], None] | None] = ContextVar("question", default=None)
@@ -151,7 +157,7 @@ def in_threads(function: Callable[[int], Result], count: int) -> Iterator[Result
 
     Work that is already in such a thread goes on in it alone.
     """
-    if count <= 1 or getattr(_inside, "now", False) or thread_count(_limit.get()) <= 1:
+    if count <= 1 or getattr(_inside, "now", False) or threads_allowed() <= 1:
         yield from map(function, range(count))
         return
 
@@ -159,7 +165,7 @@ def in_threads(function: Callable[[int], Result], count: int) -> Iterator[Result
         _inside.now = True
         return function(number)
 
-    yield from _pool(thread_count(_limit.get())).map(task, range(count))
+    yield from _pool(threads_allowed()).map(task, range(count))
 
 
 def together(work: Callable[[], None], most: int) -> None:
@@ -167,7 +173,7 @@ def together(work: Callable[[], None], most: int) -> None:
 
     The work asks for its next part until there is none; who comes too late finds nothing to do.
     """
-    threads = min(most, thread_count(_limit.get()))
+    threads = min(most, threads_allowed())
     if threads <= 1 or getattr(_inside, "now", False):
         work()
         return
@@ -176,7 +182,7 @@ def together(work: Callable[[], None], most: int) -> None:
         _inside.now = True
         work()
 
-    helpers = [_pool(thread_count(_limit.get())).submit(task) for _ in range(threads - 1)]
+    helpers = [_pool(threads_allowed()).submit(task) for _ in range(threads - 1)]
     try:
         work()
     finally:

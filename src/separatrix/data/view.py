@@ -232,7 +232,8 @@ class DataView(ABC):
         work = n * self.row_elements * K
         serial = _SERIAL_SPARSE if self.sparse else _SERIAL
         parts = self.parts() if work > serial else [slice(0, n)]
-        if self.rows_in_place and len(parts) > 2:  # not shorter than a thread takes to wake
+        # Not shorter than a thread takes to wake; but blocks that are converted must be small.
+        if self.rows_in_place and len(parts) > 2 and (self.sparse or out.dtype == self.dtype):
             count = max(2, min(len(parts), int(work / (4 * serial))))
             parts = [slice(k * n // count, (k + 1) * n // count) for k in range(count)]
         write = self._sparse_scores(coef, out) if self.sparse else self._dense_scores(coef, out)

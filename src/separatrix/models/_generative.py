@@ -21,11 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from separatrix.certificate import Certificate
 from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError
+from separatrix.data.room import demand
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeClassifier
+from separatrix.models._bounded import bounded
 from separatrix.models._labels import encode_labels, number_labels, shown
 from separatrix.models._validation import check_finite, check_samples, refuse_sums, view_samples
 from separatrix.models._weights import drawn_only, refuse_empty_classes, sample_weights
+from separatrix.solvers._room import gaussian_bytes
 from separatrix.solvers.gaussian import log_posterior, log_sum_exp, posterior
 from separatrix.solvers.moments import Moments, class_moments
 
@@ -53,6 +56,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
     multiclass_ = "joint"
     means_: Array
     priors_: Array
+    max_memory: float | None
     _state: dict[str, Array]
 
     # What a model says about itself ----------------------------------------------------------
@@ -83,6 +87,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
     # Fitting ---------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model in closed form.
 
@@ -119,6 +124,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         if getattr(self, "_skl_callbacks", None):
             context, _ = self._observe(1, X, y, {"sample_weight": sample_weight}, dict)
         view = view_of(X)
+        self._demand_room(view, kind)
         try:
             moments = class_moments(view, numbers, len(classes), weights, kind=kind, single=True)
         except NotFiniteError:
@@ -129,6 +135,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Take a batch into account; all batches together give the model that one fit gives.
 
@@ -159,6 +166,7 @@ class GenerativeClassifier(IterativeClassifier, ABC):
         weights = sample_weights(X, y, numbers, self.classes_, sample_weight, None)
         view = view_of(X)
         kind, n_classes = self._kind(), len(self.classes_)
+        self._demand_room(view, kind)
         counts = np.bincount(numbers if weights is None else numbers[weights > 0], minlength=n_classes)
         moments = class_moments(view, numbers, n_classes, weights, kind=kind)
         dtype = view.dtype
@@ -174,6 +182,12 @@ class GenerativeClassifier(IterativeClassifier, ABC):
             self._keep(moments, counts)
             self._unready = str(error)
         return self
+
+    def _demand_room(self, view: DataView, kind: str) -> None:
+        """Refuse a fit that would take more memory than is allowed."""
+        needed = gaussian_bytes(view, len(self.classes_), kind)
+        other = "" if kind == "diagonal" else "choose GaussianClassifier(covariance='diagonal')"
+        demand(needed, f"{type(self).__name__} of {view.shape[1]:,} features", other)
 
     def _moments_so_far(self, state: dict[str, Array], kind: str) -> Moments:
         parts = {name: part for name, part in state.items() if name != "counts"}

@@ -13,14 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from separatrix.data.room import allowed, demand
 from separatrix.data.threads import at_most, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import IterativeEstimator
+from separatrix.models._bounded import MAX_MEMORY
 from separatrix.models._start import goal_of
 from separatrix.models._validation import N_JOBS
 from separatrix.problem import Problem, Result
 from separatrix.solvers._judge import judge_linear
 from separatrix.solvers._loop import Below, run
+from separatrix.solvers._room import machine_bytes
 
 #: Features up to which Newton's method forms a Hessian: dense data, sparse data.
 _DENSE_FEATURES, _SPARSE_FEATURES = 2500, 1000
@@ -50,6 +53,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "n_jobs": N_JOBS,
     "max_time": [Interval(Real, 0, None, closed="right"), None],
+    "max_memory": MAX_MEMORY,
 }
 
 
@@ -70,8 +74,9 @@ class LinearSVM(IterativeEstimator):
     warm_start: bool
     n_jobs: int | None
     max_time: float | None
+    max_memory: float | None
 
-    def _method(self, view: DataView, penalty: str = "l2") -> str:
+    def _method(self, problem: Problem, penalty: str = "l2") -> str:
         """Return the solver that fits the data, or the one that was named if it can solve the problem."""
         if penalty == "l1":
             if self.solver not in ("auto", "working-set"):
@@ -82,8 +87,18 @@ class LinearSVM(IterativeEstimator):
             return "working-set"
         if self.solver == "working-set":
             raise ValueError("solver='working-set' needs penalty='l1'; choose solver='auto' for 'l2'.")
-        if self.solver != "auto":
-            return self.solver
+        view, columns = problem.view, problem.columns
+        method = self._quicker(view) if self.solver == "auto" else self.solver
+        if problem.joint and columns > 2:  # it has a solver of its own
+            return method
+        if self.solver == "auto" and machine_bytes(view, columns, method) > allowed():
+            method = "dual"  # alone: Newton's method, which may finish what is slow, takes more
+        other = "" if self.solver == "auto" else "choose solver='auto'"
+        demand(machine_bytes(view, columns, method), f"solver {method!r}", other)
+        return method
+
+    def _quicker(self, view: DataView) -> str:
+        """Return the solver that suits the shape of the data."""
         n, d = view.shape
         if view.sparse:
             pays = d <= _SPARSE_FEATURES and d**3 <= _CUBE * n * view.row_elements
@@ -134,7 +149,8 @@ class LinearSVM(IterativeEstimator):
             # Numbers that overflow, as an extreme C makes them, end in the certificate, or are refused.
             quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
             with at_most(self.n_jobs), single_threaded(work), quiet:
-                solver = self._solver(problem, self._method(problem.view, penalty), goal, start)
+                method = self._method(problem, penalty)
+                solver = self._solver(problem, method, goal, start)
                 outcome = run(
                     solver,
                     Below(goal),
@@ -145,13 +161,13 @@ class LinearSVM(IterativeEstimator):
                     observer=observer,
                 )
                 result: Result = solver.finish(outcome)
-            result.certificate = self._judged(result, problem.view.dtype == np.float32)
+            result.certificate = self._judged(result, problem.view.dtype == np.float32, method)
             results.append(result)
             left = None if left is None else max(left - outcome.seconds, 1e-9)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return results
 
-    def _judged(self, result: Result, single: bool) -> Any:
+    def _judged(self, result: Result, single: bool, method: str) -> Any:
         """Return the certificate; a fit that has reached ``tol`` is converged, whatever it went for."""
         found = result.certificate
         if found.relative_gap is None or found.status not in ("max_iter", "max_time"):
@@ -162,6 +178,8 @@ class LinearSVM(IterativeEstimator):
         remedy = remedy.partition(": ")[2]
         if self.solver == "dual" and found.status == "max_iter":
             remedy = "choose solver='auto', which lets Newton's method finish what is slow, or lower C"
+        elif method == "dual" and found.status == "max_iter":
+            remedy = "raise max_memory, so that Newton's method may finish what is slow, or max_iter"
         elif found.status == "max_iter" and result.iterations < self.max_iter:
             remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
             if single:
@@ -174,6 +192,8 @@ class LinearSVM(IterativeEstimator):
             C, seed = float(self.C), self._seed()
             common: dict[str, Any] = {"coef": start[0], "intercept": start[1], "tol": goal}
             if problem.view.shape[1] <= L1_FEATURES:
+                needed = machine_bytes(problem.view, problem.columns, "newton")
+                demand(needed, "an L1 penalty", "choose SGDClassifier, which has one, too")
                 from separatrix.solvers.semismooth_newton import SemismoothNewton
 
                 return SemismoothNewton(problem, C=C, scaling=self._scaling(), seed=seed, l1=True, **common)

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from separatrix.data.memory import view_of
+from separatrix.data.room import allowed
+from separatrix.solvers._room import softmax_dual_bytes
+
 if TYPE_CHECKING:
     from separatrix.models.logistic import LogisticRegression
 
@@ -72,7 +76,7 @@ def method_of(model: LogisticRegression, X: Any, n_classes: int, C: float, ratio
             "solver='auto'."
         )
     if method == "auto" and np.isfinite(C) and not apart and model.solver != "liblinear":
-        if hasattr(X, "indptr") and _dual_is_quicker(X, n_classes, C):
+        if hasattr(X, "indptr") and _dual_is_quicker(X, n_classes, C) and _dual_has_room(X, n_classes):
             return "dual-coordinate"
     return method
 
@@ -87,3 +91,8 @@ def _dual_is_quicker(X: Any, n_classes: int, C: float) -> bool:
         return True
     stiff = C * float(np.square(X.data, dtype=np.float64).sum()) > _STIFF * n
     return bool(stiff and (wide or n <= d))
+
+
+def _dual_has_room(X: Any, n_classes: int) -> bool:
+    """Return whether a fit in the dual takes no more memory than is allowed."""
+    return softmax_dual_bytes(view_of(X), 1 if n_classes == 2 else n_classes) <= allowed()

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
+from separatrix.models._bounded import MAX_MEMORY
 from separatrix.models._discriminant import DiscriminantAnalysis
 from separatrix.models._generative import Training
 from separatrix.models._validation import view_samples
@@ -69,6 +70,9 @@ class LinearDiscriminantAnalysis(
         ``tol`` within classes. Values below about 1e-7 are rounding error and left out in any case.
     covariance_estimator : estimator or None, default=None
         What estimates the covariance of each class instead, for "lsqr" and "eigen".
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input. Where the covariance takes more, a
+        MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -125,6 +129,7 @@ class LinearDiscriminantAnalysis(
         "store_covariance": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_estimator": [HasMethods("fit"), None],
+        "max_memory": MAX_MEMORY,
     }
 
     def __init__(
@@ -136,6 +141,7 @@ class LinearDiscriminantAnalysis(
         store_covariance: bool = False,
         tol: float = 1e-4,
         covariance_estimator: Any = None,
+        max_memory: float | None = None,
     ) -> None:
         self.solver = solver
         self.shrinkage = shrinkage
@@ -144,6 +150,7 @@ class LinearDiscriminantAnalysis(
         self.store_covariance = store_covariance
         self.tol = tol
         self.covariance_estimator = covariance_estimator
+        self.max_memory = max_memory
 
     def _check_combination(self) -> None:
         super()._check_combination()
@@ -292,6 +299,9 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
         A covariance with an eigenvalue up to ``tol`` counts as singular and is refused.
     covariance_estimator : estimator or None, default=None
         What estimates the covariance of each class instead, for "eigen".
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input. Where the covariances take more, a
+        MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -336,6 +346,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
         "store_covariance": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "covariance_estimator": [HasMethods("fit"), None],
+        "max_memory": MAX_MEMORY,
     }
 
     def __init__(
@@ -348,6 +359,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
         store_covariance: bool = False,
         tol: float = 1e-4,
         covariance_estimator: Any = None,
+        max_memory: float | None = None,
     ) -> None:
         self.solver = solver
         self.shrinkage = shrinkage
@@ -356,6 +368,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis):
         self.store_covariance = store_covariance
         self.tol = tol
         self.covariance_estimator = covariance_estimator
+        self.max_memory = max_memory
 
     def _check_combination(self) -> None:
         super()._check_combination()

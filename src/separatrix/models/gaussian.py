@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from separatrix.certificate import Certificate
 from separatrix.data.view import Array, DataView
 from separatrix.models._base import LinearClassifier
+from separatrix.models._bounded import MAX_MEMORY
 from separatrix.models._generative import GenerativeClassifier, Training
 from separatrix.models._labels import shown
 from separatrix.solvers.covariance import Factor, fourth_moments
@@ -56,6 +57,9 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
     divisor : {"ml", "unbiased"}, default="ml"
         Divide scatter by the number of samples (maximum likelihood), or by ``n − K`` (shared) and
         ``n_k − 1`` (own).
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input. Where the covariances take more, a
+        MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -105,6 +109,7 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
         "shrinkage": [StrOptions({"ledoit-wolf", "oas"}), Interval(Real, 0, 1, closed="both"), None],
         "priors": ["array-like", None],
         "divisor": [StrOptions({"ml", "unbiased"})],
+        "max_memory": MAX_MEMORY,
     }
 
     def __init__(
@@ -114,11 +119,13 @@ class GaussianClassifier(GenerativeClassifier, LinearClassifier):
         shrinkage: Any = None,
         priors: Any = None,
         divisor: str = "ml",
+        max_memory: float | None = None,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
         self.priors = priors
         self.divisor = divisor
+        self.max_memory = max_memory
 
     # Curved boundaries have no weight vector: the geometry of hyperplanes is there for "shared" only.
     boundaries = available_if(_linear)(LinearClassifier.boundaries)

@@ -14,6 +14,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.products import NotFiniteError
 from separatrix.data.view import Array
 from separatrix.models._base import LinearClassifier
+from separatrix.models._bounded import MAX_MEMORY, bounded
 from separatrix.models._labels import encode_labels
 from separatrix.models._validation import check_finite, check_samples, refuse_sums, view_samples
 from separatrix.models._weights import refuse_empty_classes, sample_weights
@@ -104,6 +105,9 @@ class LeastSquaresClassifier(LeastSquares):
         - "cg": conjugate gradients, for many samples and many features; sparse data stay sparse.
 
         "auto" chooses by shape and density; all give the same model.
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input: "auto" then chooses among the
+        solvers that keep to it. Where none does, a MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -145,6 +149,7 @@ class LeastSquaresClassifier(LeastSquares):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
+        "max_memory": MAX_MEMORY,
         "verbose": ["verbose"],
         "solver": [StrOptions({"auto", "primal", "dual", "svd", "cg"})],
     }
@@ -160,6 +165,7 @@ class LeastSquaresClassifier(LeastSquares):
         max_time: float | None = None,
         verbose: int = 0,
         solver: str = "auto",
+        max_memory: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -169,8 +175,10 @@ class LeastSquaresClassifier(LeastSquares):
         self.max_time = max_time
         self.verbose = verbose
         self.solver = solver
+        self.max_memory = max_memory
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresClassifier:
         """Fit the scores to the one-hot targets.
 

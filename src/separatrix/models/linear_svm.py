@@ -14,9 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
+from separatrix.data.room import demand
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearClassifier, has_probability, note_folds_cut_short
+from separatrix.models._bounded import bounded
 from separatrix.models._labels import encode_labels
 from separatrix.models._linear_svm import L1_FEATURES, SHARED_CONSTRAINTS, LinearSVM, joined
 from separatrix.models._path import PathOverC
@@ -26,6 +28,7 @@ from separatrix.models._weights import checked_weights, class_weights, sample_we
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem, Result
 from separatrix.solvers._loop import CUT_SHORT, Control, guarded
+from separatrix.solvers._room import joint_bytes
 
 #: Folds of the scores from which probabilities are learnt.
 _FOLDS = 5
@@ -93,6 +96,9 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         Most threads; the result does not depend on it.
     max_time : float or None, default=None
         Most seconds.
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input: "auto" then chooses among the
+        solvers that keep to it. Where none does, a MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -156,6 +162,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         probability: bool = False,
         n_jobs: int | None = None,
         max_time: float | None = None,
+        max_memory: float | None = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -176,9 +183,11 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         self.probability = probability
         self.n_jobs = n_jobs
         self.max_time = max_time
+        self.max_memory = max_memory
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @guarded
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Fit the model.
 
@@ -293,6 +302,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
             return JointPair(self._l2_solver(one_hinge(problem), method, goal, difference, 2.0))
         from separatrix.solvers.crammer_singer import LinearCrammerSinger
 
+        demand(joint_bytes(problem.view, problem.columns), "multiclass='joint'", "set multiclass='ovr'")
         seed = self._seed()
         scaling = float(self.intercept_scaling)
         return LinearCrammerSinger(

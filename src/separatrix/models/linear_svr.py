@@ -14,6 +14,7 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array
 from separatrix.losses import LOSSES
 from separatrix.models._base import LinearModel
+from separatrix.models._bounded import bounded
 from separatrix.models._linear_svm import SHARED_CONSTRAINTS, LinearSVM
 from separatrix.models._validation import as_numbers, check_samples, score_samples
 from separatrix.models._weights import checked_weights
@@ -41,7 +42,7 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         Loss of the residual.
     fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter, penalize_intercept, warm_start, \
-    n_jobs, max_time
+    n_jobs, max_time, max_memory
         As in :class:`LinearSVC`.
     solver : {"auto", "newton", "dual"}, default="auto"
         As in :class:`LinearSVC`.
@@ -90,6 +91,7 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         warm_start: bool = False,
         n_jobs: int | None = None,
         max_time: float | None = None,
+        max_memory: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -106,8 +108,10 @@ class LinearSVR(RegressorMixin, LinearModel, LinearSVM):  # type: ignore[misc]
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.max_time = max_time
+        self.max_memory = max_memory
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
         """Fit the model.
 

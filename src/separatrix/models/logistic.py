@@ -18,10 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from separatrix.data.memory import ConstantColumn, view_of
 from separatrix.data.products import NotFiniteError
+from separatrix.data.room import basis, demand
 from separatrix.data.threads import at_most, in_blocks, single_threaded, work_of_fit
 from separatrix.data.view import Array, DataView
 from separatrix.losses import LOSSES, softmax
 from separatrix.models._base import LinearClassifier
+from separatrix.models._bounded import MAX_MEMORY, bounded
 from separatrix.models._drawn import fit_drawn
 from separatrix.models._labels import encode_labels
 from separatrix.models._logistic_method import OWN, SOLVERS, method_of
@@ -108,6 +110,10 @@ class LogisticRegression(PathOverC, LinearClassifier):
         More than two classes: softmax, or one binary problem for each class against the rest.
     max_time : float or None, default=None
         Most seconds.
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input: "auto" then chooses among the
+        methods that keep to it, and these do with less. Where none does, a MemoryError says before the fit
+        how many it needs.
 
     Attributes
     ----------
@@ -161,6 +167,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         "n_jobs": N_JOBS,
         "multiclass": [StrOptions({"joint", "ovr"})],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
+        "max_memory": MAX_MEMORY,
     }
 
     def __init__(
@@ -182,6 +189,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         n_jobs: int | None = None,
         multiclass: str = "joint",
         max_time: float | None = None,
+        max_memory: float | None = None,
     ) -> None:
         self.penalty = penalty
         self.C = C
@@ -199,8 +207,10 @@ class LogisticRegression(PathOverC, LinearClassifier):
         self.n_jobs = n_jobs
         self.multiclass = multiclass
         self.max_time = max_time
+        self.max_memory = max_memory
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 
@@ -346,6 +356,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
             from separatrix.solvers.small_logit import SmallLogit, densely, is_small
 
             if is_small(problem):
+                demand(basis(problem.view.shape[0]), "the smallest fit")
 
                 def otherwise(coef: Array, intercept: Array) -> QuasiNewton | SoftmaxDual | WorkingSet:
                     return self._large_solver(problem, method, C, ratio, coef, intercept)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from separatrix.data.memory import view_of
 from separatrix.data.view import Array
+from separatrix.models._bounded import MAX_MEMORY, bounded
 from separatrix.models._labels import encode_labels
 from separatrix.models._validation import check_samples, score_samples
 from separatrix.models._weights import refuse_empty_classes, sample_weights
@@ -80,6 +81,9 @@ class RidgeClassifier(LeastSquares):
         solution has no weights.)
     verbose : int, default=0
         1 prints progress at most twice a second, 2 every iteration.
+    max_memory : float or None, default=None
+        Most megabytes (2²⁰ bytes) that the fit may take besides its input: "auto" then chooses among the
+        solvers that keep to it. Where none does, a MemoryError says before the fit how many it needs.
 
     Attributes
     ----------
@@ -119,6 +123,7 @@ class RidgeClassifier(LeastSquares):
         "positive": ["boolean"],
         "random_state": ["random_state"],
         "max_time": [Interval(Real, 0, None, closed="right"), None],
+        "max_memory": MAX_MEMORY,
         "verbose": ["verbose"],
     }
 
@@ -136,6 +141,7 @@ class RidgeClassifier(LeastSquares):
         random_state: Any = None,
         max_time: float | None = None,
         verbose: int = 0,
+        max_memory: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -148,8 +154,10 @@ class RidgeClassifier(LeastSquares):
         self.random_state = random_state
         self.max_time = max_time
         self.verbose = verbose
+        self.max_memory = max_memory
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @bounded
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the scores to the targets.
 

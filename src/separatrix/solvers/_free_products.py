@@ -9,11 +9,10 @@ import numpy as np
 from separatrix import _hot
 from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, DataView, csr_parts
+from separatrix.solvers._room import kept_bytes
 
 #: Free samples that are gathered for one product, at least; how many sums of such products run side by side.
 _GATHERED, _GROUPS = 4096, 4
-#: Bytes of the sums that are kept from one step to the next, at most.
-_KEPT_BYTES = 256 << 20
 #: How much larger what is taken away may be than what is left.
 _ROUNDED = 1e3
 
@@ -39,7 +38,7 @@ class FreeProducts:
         self.view, self.upper, self.even = view, upper, even
         #: Free samples of each column's last sums, and the sums.
         self.kept: dict[int, tuple[Array, Array]] = {}
-        self.keep = columns * view.shape[1] ** 2 * 8 <= _KEPT_BYTES
+        self.keep = columns * view.shape[1] ** 2 * 8 <= kept_bytes()
 
     def of(self, k: int, free: Array, *, single: bool) -> Array:
         """Return the sums of column ``k`` one after the other, of the free samples (1, else 0)."""

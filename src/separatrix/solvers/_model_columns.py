@@ -47,17 +47,17 @@ class Packed:
         return self.place[features]
 
     def _join(self, new: Array) -> tuple[Array, ...]:
-        blocks = [(rows, _columns(block, new)) for rows, block in self.view.blocks()]
-        if not hasattr(blocks[0][1], "tocsc"):
+        if not self.view.sparse:
             old = self.count - int(new.shape[0])
             X = np.empty((self.view.shape[0], self.count), dtype=self.view.dtype, order="F")
             centre = self.centre()[new].astype(self.view.dtype)
             if old:
                 X[:, :old] = self.parts[0]
-            for rows, block in blocks:
-                np.subtract(block, centre, out=X[rows, old:])
+            for rows, block in self.view.blocks():
+                np.subtract(np.take(block, new, axis=1), centre, out=X[rows, old:])
             return (X,)
-        packed = (blocks[0][1] if len(blocks) == 1 else sparse.vstack([b for _, b in blocks])).tocsc()
+        blocks = [block[:, new] for _, block in self.view.blocks()]
+        packed = (blocks[0] if len(blocks) == 1 else sparse.vstack(blocks)).tocsc()
         data, rows, starts = packed.data, packed.indices.astype(np.int32), packed.indptr.astype(np.int64)
         if not self.parts:
             return data, rows, starts
@@ -67,10 +67,6 @@ class Packed:
             np.concatenate([before[1], rows]),
             np.concatenate([before[2], starts[1:] + before[2][-1]]),
         )
-
-
-def _columns(block: Any, features: Array) -> Any:
-    return block[:, features] if hasattr(block, "tocsr") else np.take(block, features, axis=1)
 
 
 def _padded(values: Array, width: int) -> Array:

@@ -38,7 +38,7 @@ from separatrix.solvers.regression import SPARSE_COLUMNS, LeastSquaresSolver, Re
 #: though a bound that divides by a tiny penalty may not show it.
 _RESIDUAL = 1e4
 #: Features up to which ``S`` of dense data is formed: it costs no more than a few iterations without it.
-_FEW = 512
+FORMED = 512
 _TINY = float(np.finfo(np.float64).tiny)
 #: Iterations after which columns of sparse data share their directions: that halves what is left of many, but
 #: costs half as much as the products.
@@ -76,7 +76,7 @@ class ConjugateGradient(LeastSquaresSolver):
         """Yield after each iteration on all columns."""
         p = self.problem
         d = p.view.shape[1]
-        formed = d <= _FEW and not p.view.sparse
+        formed = d <= FORMED and not p.view.sparse
         try:
             with asking(control.ask):
                 square = self._sparse_squares() if p.view.sparse else self._dense_squares(formed)

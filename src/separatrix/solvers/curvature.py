@@ -463,7 +463,7 @@ class Diagonal(Curvature):
         """Return the mean of ``p (1 − p)`` for each column, from some rows."""
         objective = self.objective
         rows = np.unique(np.linspace(0, objective.view.shape[0] - 1, 2000).astype(np.int64))
-        scores = objective.view.take(rows) @ point.coef.T + point.intercept
+        scores = ChosenRows(objective.view, rows).scores(point.coef, point.intercept)
         p = probabilities(objective, np.asarray(scores, dtype=np.float64))
         return np.asarray(np.maximum((p * (1.0 - p)).mean(axis=0), 1e-3 / max(2, objective.columns)))
 

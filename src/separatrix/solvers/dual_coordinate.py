@@ -37,11 +37,13 @@ from scipy.special import expit
 from separatrix import _hot
 from separatrix.certificate import Certificate
 from separatrix.data.memory import CsrView, DenseView
+from separatrix.data.room import demand
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._coordinate_rows import visit
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
+from separatrix.solvers._room import softmax_dual_bytes
 from separatrix.solvers._softmax_gap import Certified, SoftmaxGap
 
 #: Added to all inner products where the intercept is free, relative to the median of the squared row lengths.
@@ -143,6 +145,7 @@ class SoftmaxDual:
             )
         if not np.isfinite(C):
             raise ValueError("dual coordinate descent needs a penalty: give a finite C.")
+        demand(softmax_dual_bytes(view, problem.columns), "the dual method", "choose solver='auto'")
         self.problem, self.view, self.C, self.tol = problem, view, C, tol
         self.columns = problem.columns
         self.padded = 1 if self.columns == 1 else -(-self.columns // 8) * 8

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.data.threads import thread_count
+from separatrix.data.room import allowed, basis, blocks_of, demand
+from separatrix.data.threads import thread_count, threads_allowed
+from separatrix.data.view import padding
 from separatrix.solvers._loop import Below
-from separatrix.solvers.conjugate_gradient import ConjugateGradient
+from separatrix.solvers.conjugate_gradient import FORMED, ConjugateGradient
 from separatrix.solvers.nonnegative import LARGEST, Nonnegative
-from separatrix.solvers.normal_equations import Dual, Primal
+from separatrix.solvers.normal_equations import PANEL_BYTES, Dual, Primal
 from separatrix.solvers.orthogonal import LARGEST_WIDE, Orthogonal
 from separatrix.solvers.regression import LeastSquaresSolver, Regression
 from separatrix.solvers.sparse_dual import LARGEST_DOUBLE, SparseDual
@@ -110,6 +112,33 @@ def _seconds(problem: Regression, route: str) -> float:
     return work / (_RATE * thread_count(None))
 
 
+def bytes_of(problem: Regression, route: str) -> float:
+    """Return the most bytes that a route takes besides its input, rather too many than too few.
+
+    Matrices in work, by the side of the square that a closed form factorises: the sums of each thread, their
+    total, and its factor. Conjugate gradients keep some ten matrices of the shape of the weights.
+    """
+    (n, d), q = problem.view.shape, problem.columns
+    always = basis(n) + 48.0 * d * q
+    if route != "primal" and not problem.view.sparse:
+        always += blocks_of(problem.view)
+    if route.startswith("cg"):
+        formed = d <= FORMED and not problem.view.sparse
+        totals = (threads_allowed() + 2.0) * d * (d if formed else q)
+        wide = padding(q) if problem.view.sparse else q
+        return always + 8.0 * (totals + (22.0 * d + 3.0 * n * problem.view.sparse) * wide)
+    if route == "dual" and _in_single_precision(problem):
+        return always + 2.0 * n**2 + 64.0 * (n + d) * padding(q) + 24.0 * n * problem.view.row_elements
+    alphas = len(np.unique(problem.alpha))
+    if route == "dual":
+        rows = 4.0 * PANEL_BYTES if not problem.view.sparse else 24.0 * n * problem.view.row_elements
+        eigenvalues = not problem.alpha.all() and n * d > LARGEST_WIDE
+        return always + 8.0 * n**2 * (alphas + 0.5 + 3.0 * eigenvalues) + rows
+    if route == "svd":
+        return always + Orthogonal.bytes(problem)
+    return always + 8.0 * d**2 * (threads_allowed() + 1.0 + alphas)
+
+
 def solver_of(
     problem: Regression, route: str, tol: float, max_time: float | None = None
 ) -> LeastSquaresSolver:
@@ -135,11 +164,16 @@ def solver_of(
                 "features first, for example with sklearn.feature_selection.SelectKBest, or set "
                 "positive=False."
             )
+        demand(bytes_of(problem, "svd"), "positive=True", "set positive=False")
         return Nonnegative(problem)
     if route == "auto":
         route = choose_route(problem)
         if max_time is not None and _seconds(problem, route) > max_time:
             route = "cg"
+        if max(bytes_of(problem, r) for r in route.split(", or ")) > allowed():
+            route = "cg"
+    remedy = "" if route == "cg" else "choose the iterative solver: 'cg', in RidgeClassifier 'sparse_cg'"
+    demand(max(bytes_of(problem, r) for r in route.split(", or ")), f"solver {route!r}", remedy)
     if route == "cg":
         return ConjugateGradient(problem, tol)
     if route.startswith("cg, or "):

@@ -43,6 +43,7 @@ from scipy.linalg import lapack
 
 from separatrix import _hot
 from separatrix.data.products import NotFiniteError, Precision
+from separatrix.data.room import basis, demand
 from separatrix.data.threads import one_thread_for, question
 from separatrix.data.view import Array, csr_parts
 from separatrix.solvers._loop import Control, Step
@@ -82,7 +83,7 @@ _ROUNDS = 5
 #: Mean of a column, in units of its spread, from which samples are centred before they are judged.
 _FAR = 100.0
 #: Bytes of the rows that are multiplied with each other at a time in the dual form.
-_PANEL_BYTES = 32 << 20
+PANEL_BYTES = 32 << 20
 #: Pairs of sparse samples that are multiplied at a time.
 _PAIRS = 1e8
 #: Cubes of rows of a square matrix that one processor factorises in a second, for an estimate: by Cholesky's
@@ -156,6 +157,7 @@ class _Direct(Orthogonal):
         else:
             self.fell_back = True
             self.description, self.route = Orthogonal.description, Orthogonal.route
+            demand(basis(self.problem.view.shape[0]) + self.bytes(self.problem), self.description)
             self.solve()
 
     def steps(self, control: Control) -> Iterator[Step]:
@@ -380,7 +382,7 @@ class Dual(_Direct):
     def _panels(self) -> Iterator[tuple[slice, Any]]:
         n, d = self.kept.shape[0], self.problem.view.shape[1]
         stored = float(getattr(self.problem.view, "row_elements", d))
-        step = max(1, int(_PANEL_BYTES // (8 * max(1.0, stored))))
+        step = max(1, int(PANEL_BYTES // (8 * max(1.0, stored))))
         for begin in range(0, n, step):
             rows = slice(begin, min(begin + step, n))
             if self._only is None or step < n:

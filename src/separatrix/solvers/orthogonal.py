@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from separatrix.data.threads import one_thread_for, single_threaded
+from separatrix.data.threads import one_thread_for, single_threaded, threads_allowed
 from separatrix.data.view import Array
 from separatrix.solvers._loop import Control, OutOfTimeError, Step
 from separatrix.solvers.moments import class_moments
@@ -97,6 +97,16 @@ class Orthogonal(LeastSquaresSolver):
         #: Makes the route for what time is left where a factorisation would take longer.
         self.otherwise: Callable[[Regression], LeastSquaresSolver] | None = None
         self._control: Control | None = None
+
+    @staticmethod
+    def bytes(problem: Regression) -> float:
+        """Return the most bytes of its matrices: rows being reduced, a triangle, its singular vectors."""
+        (n, d), q = problem.view.shape, problem.columns
+        across, rank = d + q + 1.0, float(min(n, d))
+        reduced = across * min(3.0 * n, 12.0 * threads_allowed() * across)
+        height = rank + d * bool(problem.alpha.any())
+        vectors = 3.0 * height * d + 3.0 * rank * d + 5.0 * min(height, d) ** 2
+        return 8.0 * (rank * across + max(reduced, vectors))
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Factorise, solve and judge; nothing is left to do after one step."""

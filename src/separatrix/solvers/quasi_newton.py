@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from separatrix.data.memory import view_of
+from separatrix.data.room import allowed, demand
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._descent import CAUTION, SURE, Descent, Flat
 from separatrix.solvers._iterated import Iterated
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._room import descent_bytes, stored
 from separatrix.solvers._sample_coordinates import SampleCoordinates
 from separatrix.solvers._smooth_certificate import certify
 from separatrix.solvers.curvature import DEAR, Blocks, Coupled, Curvature, Diagonal, Shared, moments
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Bytes that the pairs of limited-memory BFGS may take.
 _MEMORY_BYTES = 128 << 20
+#: Fewest of these pairs.
+_FEWEST = 4
 #: d³ against this many times the entries times columns: some thirty sweeps cost as much as one factor.
 _SWEEPS_SAVED = 1000.0
 #: Most features of a Gram matrix.
@@ -117,13 +121,13 @@ class QuasiNewton:
         self.flat = Flat(self.whole.mean, problem.columns)
         self.watch = watch
         self.separation: Separation | None = None
-        self.method = self._choose(method)
+        size = problem.columns * (self.objective.features + 1)
+        self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), _FEWEST, 20))
+        self.method = self._affordable(self._choose(method), named=method == "newton")
         self.rng = np.random.default_rng(seed)
         self.sweeps = 0.0
         # Whether no sample shows the way.
         self.at_once = False
-        size = problem.columns * (self.objective.features + 1)
-        self.memory = int(np.clip(_MEMORY_BYTES // (16 * size), 4, 20))
         self.start = np.array(coef, dtype=np.float64), np.array(intercept, dtype=np.float64)
         if problem.joint:
             # What all classes have in common costs a penalty and changes no probability; no step sees it.
@@ -145,6 +149,31 @@ class QuasiNewton:
         # Factors of a matrix must cost no more than the sweeps that they may save.
         return "diagonal" if d > _MOST_FEATURES or d**3 > _SWEEPS_SAVED * n * elements * P else "blocks"
 
+    def _affordable(self, method: str, *, named: bool) -> str:
+        """Return the method, or one that takes no more memory than is allowed, if there is one."""
+
+        def needed(method: str, pairs: int) -> float:
+            coupled = self.objective.codes is None
+            return descent_bytes(self.objective.view, P, method, coupled=coupled, pairs=pairs)
+
+        P = self.objective.columns
+        if needed(method, self.memory) <= allowed():
+            return method
+        if named:
+            demand(needed(method, _FEWEST), "Newton's method", "choose solver='auto'")
+        each = needed("diagonal", 1) - needed("diagonal", 0)
+        self.memory = int(np.clip((allowed() - needed("diagonal", 0)) // each, _FEWEST, self.memory))
+        kept = [method] if needed(method, _FEWEST) <= allowed() else ["diagonal"]
+        demand(needed(kept[0], _FEWEST), "a descent on all weights", "choose SGDClassifier(loss='log_loss')")
+        return kept[0]
+
+    def _has_room(self, rows: int) -> bool:
+        """Return whether a copy of so many rows is allowed besides what the method takes."""
+        coupled, view = self.objective.codes is None, self.objective.view
+        pairs = self.memory
+        own = descent_bytes(view, self.objective.columns, self.method, coupled=coupled, pairs=pairs)
+        return own + 1.2 * stored(view, rows) <= allowed()
+
     def _stages(self) -> list[SmoothObjective]:
         """Return the objective on growing samples of the rows, at last on all of them.
 
@@ -156,7 +185,8 @@ class QuasiNewton:
             # One sample at most: Newton's steps on it are few, and so are those that are left then.
             count = n // 8
             large = n * self.objective.view.row_elements * self.objective.columns > _LARGE
-            if large and count >= max(8 * (d + 1) * self.objective.columns, 2000):
+            enough = count >= max(8 * (d + 1) * self.objective.columns, 2000)
+            if large and enough and self._has_room(count):
                 stages.insert(0, self._sample(count))
             return stages
         if self.method != "blocks":
@@ -164,7 +194,8 @@ class QuasiNewton:
         rows, least = n, max(8 * d * self.objective.columns, 4000)
         while rows >= 4 * least:
             rows = max(rows // 8, least)
-            stages.insert(0, self._sample(rows))
+            if self._has_room(rows):
+                stages.insert(0, self._sample(rows))
         return stages
 
     def _sample(self, count: int, *, often: bool = True) -> SmoothObjective:
@@ -240,7 +271,8 @@ class QuasiNewton:
         view = self.objective.view
         n, d = view.shape
         in_memory = not view.sparse and getattr(view, "rows_in_place", False)
-        return in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW
+        wide = in_memory and self.objective.l2 > 0 and d >= _WIDE * n and n <= _FEW
+        return wide and self._has_room(4 * n)  # the products of the samples are no more than they are
 
     def _precisions(self) -> tuple[bool, ...]:
         """Return whether products of samples are formed in single precision, one answer for each attempt."""

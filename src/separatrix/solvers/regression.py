@@ -34,6 +34,7 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.certificate import Certificate
+from separatrix.data.room import NoRoomError
 from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import BLOCK_BYTES, Array, DataView, padding
 from separatrix.problem import Result
@@ -321,7 +322,7 @@ class LeastSquaresSolver(ABC):
         """Yield a step after each iteration."""
 
     def _in_time(self, control: Control, work: Callable[[], None]) -> bool:
-        """Do what sets new weights at its end; return whether there was time for it.
+        """Do what sets new weights at its end; return whether there was time, and memory, for it.
 
         If not, the weights stay as they are. At first they are 0, of which no more is known than that no
         objective is below 0; columns that have had their turn keep what they have.
@@ -329,7 +330,7 @@ class LeastSquaresSolver(ABC):
         try:
             with asking(control.ask):
                 work()
-        except OutOfTimeError:
+        except (OutOfTimeError, NoRoomError):
             self.gap = np.inf if self.gap is None else self.gap
             return False
         return True

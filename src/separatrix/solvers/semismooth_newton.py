@@ -51,6 +51,7 @@ from separatrix.solvers._newton_columns import (
     STEEPEST,
     Columns,
 )
+from separatrix.solvers._room import sample_bytes, stored
 
 #: Multiply-adds of all columns' Hessians up to which compiled steps take all columns at once.
 _SMALL, _TINY = 1 << 27, 1 << 20
@@ -294,9 +295,10 @@ class SemismoothNewton:
         sizes: list[int] = []
         if not self.coef[own].any() and n > d:
             size = n
-            while size > 2 * _STAGE * least or (not sizes and size > 4 * least):
+            while size > 2 * _STAGE * least or (size == n and size > 4 * least):
                 size = max(size // _STAGE, least)
-                sizes.append(size)
+                if stored(view, size) <= sample_bytes():
+                    sizes.append(size)
         order = np.random.default_rng(self.seed).permutation(n) if sizes else None
         for size in reversed(sizes):
             assert order is not None

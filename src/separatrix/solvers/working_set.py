@@ -31,11 +31,13 @@ from typing import Any
 import numpy as np
 
 from separatrix.certificate import Certificate, gap_in_words
+from separatrix.data.room import demand
 from separatrix.data.threads import single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._l1_part import Part, parts_of
 from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._room import working_set_bytes
 
 #: Steps without progress after which rounding is blamed.
 _PATIENCE = 5
@@ -91,6 +93,11 @@ class WorkingSet:
             raise ValueError("Only the logistic loss has a joint form in the working-set solver.")
         if not (0 <= l1 < np.inf and 0 <= l2 < np.inf and l1 + l2 > 0):
             raise ValueError(f"l1 and l2 must be finite, at least 0, and not both 0; got {l1!r}, {l2!r}.")
+        demand(
+            working_set_bytes(problem.view, problem.columns, joint=problem.joint),
+            "an L1 penalty",
+            "choose SGDClassifier, which has one, too",
+        )
         self.problem, self.l1, self.l2, self.tol = problem, float(l1), float(l2), float(tol)
         self.unit = unit
         self.coef = np.array(coef, dtype=np.float64)
