@@ -171,7 +171,7 @@ def test_several_blocks(monkeypatch):
     X, y = samples(500, 7)
     whole = {route: LeastSquaresClassifier(solver=route, alpha=0.1).fit(X, y).coef_ for route in ROUTES}
     monkeypatch.setattr("separatrix.data.memory.BLOCK_BYTES", 2048)
-    monkeypatch.setattr("separatrix.solvers.normal_equations._PANEL_BYTES", 4096)
+    monkeypatch.setattr("separatrix.solvers.normal_equations.PANEL_BYTES", 4096)
     for data in (X, sparse.csr_array(X)):
         assert len(view_of(data).parts()) > 5
         for route in ROUTES:

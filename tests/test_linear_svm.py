@@ -541,9 +541,9 @@ def test_the_method_follows_the_shape(shape, density, loss, method):
     X = rng.standard_normal(shape)
     if density is not None:
         X = sparse.random_array(shape, density=density, rng=rng, format="csr")
-    view = view_of(X)
-    assert LinearSVC(loss=loss)._method(view) == method
-    assert LinearSVC(loss=loss, solver="dual")._method(view) == "dual"
+    problem = Problem(view_of(X), np.zeros(shape[0], dtype=np.int32), np.array([[-1], [1]]))
+    assert LinearSVC(loss=loss)._method(problem) == method
+    assert LinearSVC(loss=loss, solver="dual")._method(problem) == "dual"
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

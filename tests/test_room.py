@@ -227,9 +227,9 @@ print(peak() - before)
         ("RidgeClassifier", {"alpha": 100.0}, 90, (2200, 2600, 3, 0)),  # the closed form takes 100
         ("LogisticRegression", {}, 150, (4000, 3000, 4, 0)),
         ("LogisticRegression", {}, 120, (400_000, 40, 2, 0)),
-        ("LogisticRegression", {"l1_ratio": 1.0, "C": 0.01}, 150, (200_000, 40, 2, 0)),
-        ("LinearSVC", {}, 80, (200_000, 60, 2, 0)),
-        ("LinearSVC", {}, 80, (20_000, 30_000, 3, 30)),
+        ("LogisticRegression", {"l1_ratio": 1.0, "C": 0.01}, 180, (200_000, 40, 2, 0)),
+        ("LinearSVC", {}, 140, (200_000, 60, 2, 0)),
+        ("LinearSVC", {}, 110, (20_000, 30_000, 3, 30)),
         ("LinearDiscriminantAnalysis", {}, 200, (20_000, 1000, 3, 0)),
     ],
 )

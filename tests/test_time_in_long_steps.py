@@ -68,7 +68,7 @@ FITS = {
 
 @pytest.mark.parametrize("name", FITS)
 def test_least_squares_ends_in_any_pass_with_a_true_certificate(name, clock, monkeypatch):
-    monkeypatch.setattr(normal_equations, "_PANEL_BYTES", 1 << 12)
+    monkeypatch.setattr(normal_equations, "PANEL_BYTES", 1 << 12)
     monkeypatch.setattr(normal_equations, "_PAIRS", 100.0)
     model, shape = FITS[name]
     X, y = samples(**shape)
@@ -164,7 +164,7 @@ def test_a_descent_ends_before_its_first_step_and_after_any(C, form, clock, monk
 
 def test_products_of_dense_samples_ask_between_panels(monkeypatch):
     X, y = samples(n=60, d=400)
-    monkeypatch.setattr(normal_equations, "_PANEL_BYTES", 1 << 15)  # ten rows
+    monkeypatch.setattr(normal_equations, "PANEL_BYTES", 1 << 15)  # ten rows
     solver = Dual(Regression(view_of(X), y, np.eye(3), np.ones(3)))
     solver.kept, solver.root, solver._only = np.arange(60), np.ones(60), None
     asked = []

@@ -30,6 +30,12 @@ _SWEEP_COST = 300.0
 _MANY, _BAD, _SHORT, _ROUNDS = 25, 2, 0.1, 7
 #: Relative gap to reach by these, and values of all features up to which they need no working set.
 _INTERIOR_TOL, _ALL_VALUES = 1e-10, 1 << 22
+#: How far below the penalty that keeps all weights at 0 a penalty is small: then weaker and weaker ones lead
+#: there, each a tenth of the last; relative gap, or steps, that are enough for one on the way.
+_SMALL, _FIRST_STAGE, _WEAKER, _ON_THE_WAY, _STEPS = 1e-4, 1e-2, 0.1, 1e-2, 12
+#: Steps without progress after which rounding is blamed; steps that must bring the gap to this share of what
+#: it was: others would go on for hours.
+_PATIENCE, _CRAWLING, _SLOWEST = 5, 50, 0.9
 #: A class without samples has a score this far below all others: its share is below rounding.
 _ABSENT = 60.0
 
@@ -123,12 +129,15 @@ class Part:
     ) -> None:
         self.data, self.view, self.terms, self.own = data, data.view, terms, own
         self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
+        #: The penalty of the problem, where another one is on the way; steps with that.
+        self.goal, self.steps = (l1, l2), 0
         self.W, self.b = coef[own].copy(), intercept[own].copy()
         self.absent = np.setdiff1d(np.arange(coef.shape[0]), own) if terms.joint else own[:0]
         self.primal = self.violation = 0.0
         self.bound = -np.inf
         self.working = 0
         self.least_gap, self.idle, self.caution = np.inf, 0, 0.0
+        self.mark, self.since = np.inf, 0
         self.model: GramModel | None = None
         self.formed_at, self.fell = 0.0, 1.0
         self.taken = self.bad = 0
@@ -178,6 +187,33 @@ class Part:
         progress = self.gap() < 0.9 * self.least_gap or self.primal < before - 1e-13 * abs(before)
         self.least_gap = min(self.least_gap, self.gap())
         self.idle = 0 if progress else self.idle + 1
+        self.since = 0 if self.gap() < _SLOWEST * self.mark else self.since + 1
+        self.mark = self.gap() if self.since == 0 else self.mark
+        if self.on_the_way() and (self.relative_gap() <= _ON_THE_WAY or self.idle or self.steps >= _STEPS):
+            self._penalise(_WEAKER * self.l1)
+
+    def begin(self) -> None:
+        """Evaluate the start; without weights, begin with a larger penalty than a very small one.
+
+        Far from 0 a model of the loss without a penalty to speak of gives weight to all features, and it
+        takes long to find out which of them matter.
+        """
+        self.evaluate()
+        largest = 0.0 if self.W.any() or self._one_sided else float(np.abs(self.G).max(initial=0.0))
+        if self.l1 < _SMALL * largest:
+            self._penalise(_FIRST_STAGE * largest)
+
+    def on_the_way(self) -> bool:
+        """Return whether the penalty at hand is larger than that of the problem."""
+        return self.l1 > self.goal[0]
+
+    def _penalise(self, l1: float) -> None:
+        """Go on with another penalty, no smaller than that of the problem."""
+        factor = max(1.0, l1 / self.goal[0])
+        self.l1, self.l2 = factor * self.goal[0], factor * self.goal[1]
+        self.bound, self.least_gap, self.mark = -np.inf, np.inf, np.inf
+        self.idle = self.steps = self.since = self.taken = self.bad = 0
+        self._judge()
 
     def _judge(self) -> None:
         terms = self.terms
@@ -205,6 +241,10 @@ class Part:
             bound = max(bound, terms.dual(1.0) - float(np.square(over).sum()) / (2 * self.l2))
         self.bound = max(self.bound, bound)
 
+    def hopeless(self) -> bool:
+        """Return whether rounding hides all progress, or so many steps have brought so little of it."""
+        return self.idle >= _PATIENCE or self.since >= _CRAWLING
+
     def gap(self) -> float:
         """Return the distance between the objective and its proven lower bound."""
         return max(self.primal - self.bound, 0.0)
@@ -217,6 +257,14 @@ class Part:
         """Return the gap, relative to the objective."""
         return self.gap() / self.scale()
 
+    def reached(self) -> tuple[float, float, float]:
+        """Return objective, lower bound and scale of the problem itself, also on the way."""
+        if not self.on_the_way():
+            return self.primal, self.bound, self.scale()
+        factor = self.goal[0] / self.l1
+        primal = self.terms.loss + factor * (self.primal - self.terms.loss)
+        return primal, 0.0, max(abs(primal), 1e-8 * self._zero_loss, np.finfo(np.float64).tiny)
+
     def step(self, control: Control) -> None:
         """Take one proximal Newton step on a working set, or go to its optimum where these crawl."""
         if self._crawls() and self._by_interior_points(control):
@@ -226,7 +274,7 @@ class Part:
         model = self._reusable(features, kind)
         if model is not None:
             features = model.X.features
-        self.working = int(features.shape[0])
+        self.working, self.steps = int(features.shape[0]), self.steps + 1
         # A roughly solved model is enough far away; near the end a good one buys quick convergence.
         eta = 1e-12 if self.idle else 1e-2 * min(1.0, max(1e-8, self.relative_gap()))
         W, G = self.W[:, features], self.G[:, features]
@@ -385,6 +433,8 @@ class Part:
             self.b -= self.b.mean()  # what all classes share, softmax does not see
         W, b = self.W.astype(dtype).astype(np.float64), self.b.astype(dtype).astype(np.float64)
         self.W, self.b = W, b
+        if self.on_the_way():
+            (self.l1, self.l2), self.bound = self.goal, -np.inf
         if np.isnan(self.violation):  # there was no time for more
             self.F = np.broadcast_to(b, self.F.shape).copy()
             self.glance()

@@ -57,7 +57,7 @@ def softmax_dual_bytes(view: DataView, columns: int) -> float:
     """Return the bytes of dual coordinate descent for logistic losses (:mod:`.dual_coordinate`)."""
     n, d = view.shape
     wide = 1 if columns == 1 else -(-columns // 8) * 8
-    return basis(n) + 40.0 * n + 8.0 * (8.0 * n + 6.0 * d) * wide
+    return basis(n) + blocks_of(view) + 40.0 * n + 8.0 * (8.0 * n + 6.0 * d) * wide
 
 
 def working_set_bytes(view: DataView, columns: int, *, joint: bool) -> float:
@@ -66,7 +66,7 @@ def working_set_bytes(view: DataView, columns: int, *, joint: bool) -> float:
     together = columns if joint else 1
     scores = 8.0 * n * (4.0 * columns + 14.0 * (-(-together // 4) * 4 if joint else 1))
     matrices = 8.0 * min(d, 1200) ** 2 * (together + threads_allowed() + 1.0)
-    return basis(n) + scores + matrices + 48.0 * d * columns + 2.0 * stored(view)
+    return basis(n) + blocks_of(view) + scores + matrices + 48.0 * d * columns + 2.0 * stored(view)
 
 
 def machine_bytes(view: DataView, columns: int, method: str) -> float:
@@ -82,15 +82,14 @@ def machine_bytes(view: DataView, columns: int, method: str) -> float:
         :mod:`.semismooth_newton`, :mod:`.box_coordinate`, or this with the other to finish what is slow.
     """
     n, d = view.shape
-    total = basis(n)
+    total = basis(n) + blocks_of(view)
     if method != "newton":
         wide = 1 if columns == 1 else -(-columns // 8) * 8
         total += 64.0 * n + 8.0 * 9.0 * (n + d) * wide
     if method != "dual":
-        sums = (
-            min(8.0 * columns * (d + 1.0) ** 2, kept_bytes()) + 8.0 * (min(d, _SIDE) + 1.0) ** 2 * _MATRICES
-        )
-        total += 8.0 * (n + d) * (3.0 * columns + 9.0) + sums + min(stored(view, n / 7), sample_bytes())
+        matrices = 8.0 * (min(d, _SIDE) + 1.0) ** 2 * _MATRICES
+        kept = min(8.0 * columns * (d + 1.0) ** 2, kept_bytes()) + min(stored(view, n / 7), sample_bytes())
+        total += 8.0 * (n + d) * (3.0 * columns + 9.0) + matrices + kept
     return total
 
 
@@ -98,9 +97,8 @@ def joint_bytes(view: DataView, columns: int) -> float:
     """Return the bytes of the joint machine of all classes (:mod:`.crammer_singer`)."""
     n, d = view.shape
     wide = -(-columns // 8) * 8
-    return (
-        basis(n) + 64.0 * n + 8.0 * (6.0 * n + 9.0 * d) * wide + 24.0 * min(2500.0, float(n) * columns) ** 2
-    )
+    free = min(2500.0, float(n) * columns)  # variables of a joint step
+    return basis(n) + blocks_of(view) + 64.0 * n + 8.0 * (6.0 * n + 9.0 * d) * wide + 24.0 * free**2
 
 
 def sample_bytes() -> float:
@@ -117,11 +115,10 @@ def gaussian_bytes(view: DataView, n_classes: int, kind: str) -> float:
     """Return the bytes of a Gaussian model from moments of this kind (:mod:`.moments`)."""
     n, d = view.shape
     threads = threads_allowed()
-    pieces = min(8.0 * n * d, float(32 << 20)) * threads
     matrices = {
         "shared": 8.0 * d**2 * (threads + 9.0),
         "full": 8.0 * d**2 * (4.0 * n_classes + threads + 2.0),
         "diagonal": 0.0,
-        "rows": 8.0 * d * n * 5.0,
+        "rows": 8.0 * d * n * 9.0,
     }[kind]
-    return basis(n) + 64.0 * d * n_classes + matrices + (0.0 if kind == "diagonal" else pieces)
+    return basis(n) + blocks_of(view) + 64.0 * d * n_classes + matrices

@@ -13,7 +13,8 @@ which for λ₂ = 0 needs ``‖Xᵀθ‖_∞ ≤ λ₁``: the residuals ``−∂
 
 One step: the exact intercept; one pass for ``Xᵀθ``, which gives bound, gap and violations; the features
 that have a weight, and the worst violators, as working set; a Newton model of the loss on them,
-minimised with the penalty by coordinate descent; a line search on the scores. The model has its Hessian
+minimised with the penalty by coordinate descent; a line search on the scores. A very small penalty is
+approached by larger ones, each solved roughly. The model has its Hessian
 formed (:mod:`._model_gram`) where that is cheap, else it stays behind the columns
 (:mod:`._model_columns`). Where such steps crawl, as with a squared hinge loss and a large C, interior points
 (:mod:`._l1_interior`) take over.
@@ -38,9 +39,6 @@ from separatrix.problem import Problem, Result
 from separatrix.solvers._l1_part import Part, parts_of
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._room import working_set_bytes
-
-#: Steps without progress after which rounding is blamed.
-_PATIENCE = 5
 
 
 class WorkingSet:
@@ -111,18 +109,18 @@ class WorkingSet:
             with single_threaded(work):
                 part.start()
                 if part.W.any() or not control.expired():
-                    part.evaluate()
+                    part.begin()
                 else:
                     part.glance()
         while True:
             gap = self._relative_gap()
             finished = None
-            waiting = [part for part in self.parts if part.relative_gap() > self.tol]
-            if gap > self.tol and all(part.idle >= _PATIENCE for part in waiting):
+            waiting = [part for part in self.parts if part.on_the_way() or part.relative_gap() > self.tol]
+            if gap > self.tol and all(part.hopeless() for part in waiting):
                 finished = "max_iter"
             yield Step(self._record(), gap, finished)
             for part in waiting:
-                if not control.expired():
+                if not control.expired() and (part.idle or not part.hopeless()):
                     with single_threaded(work):
                         part.step(control)
                         part.evaluate()
@@ -133,15 +131,16 @@ class WorkingSet:
 
     def _record(self) -> dict[str, Any]:
         return {
-            "objective": self.unit * sum(part.primal for part in self.parts),
+            "objective": self.unit * sum(part.reached()[0] for part in self.parts),
             "relative_gap": self._relative_gap(),
             "nonzeros": sum(int(np.count_nonzero(part.W)) for part in self.parts),
             "working_set": max(part.working for part in self.parts),
         }
 
     def _relative_gap(self) -> float:
-        scale = sum(part.scale() for part in self.parts)
-        gap = sum(part.gap() for part in self.parts)
+        reached = [part.reached() for part in self.parts]
+        scale = sum(scale for _, _, scale in reached)
+        gap = sum(max(primal - bound, 0.0) for primal, bound, _ in reached)
         return gap / scale if scale > 0 else 0.0
 
     def finish(self, outcome: Outcome) -> Result:
@@ -182,7 +181,9 @@ def _explain(status: str, reached: str, tol: float, parts: list[Part]) -> str:
     if status == "converged":
         return f"{reached}; {weights}"
     remedy = {
-        "max_iter": "raise max_iter, or tol if the precision of the data allows no less",
+        "max_iter": "steps crawl: lower C, or scale the features (StandardScaler)"
+        if any(part.since > part.idle for part in parts)
+        else "raise max_iter, or tol if the precision of the data allows no less",
         "max_time": "raise max_time, scale the features (StandardScaler), or lower C",
         "interrupted": "fit again to go on",
     }[status]
