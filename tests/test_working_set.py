@@ -343,3 +343,46 @@ def test_same_bits_in_every_instruction_set(kind):
         _hot.use_instruction_set(used)
     for other in results[1:]:
         assert np.array_equal(other, results[0])
+
+
+def texts(n=300, d=4000, stored=30, seed=0):
+    """Separable sparse samples, some features in many of them."""
+    random = np.random.default_rng(seed)
+    places = np.minimum((d * random.random(n * stored) ** 3).astype(int), d - 1)
+    X = sparse.csr_array((random.poisson(1.0, n * stored) + 1.0, places, np.arange(n + 1) * stored), (n, d))
+    X.sum_duplicates()
+    return X, (X @ random.normal(size=d) > 0).astype(int)
+
+
+@pytest.mark.parametrize("coding", ["ovr", "joint"])
+def test_a_very_small_penalty_is_approached_by_larger_ones(coding, monkeypatch):
+    problem = problem_of(*texts(), coding)
+    l1 = 1e-7 * l1_max(problem)
+    found = solve(problem, l1, tol=1e-6, max_iter=400)
+    assert found.certificate.relative_gap <= (1e-6 if coding == "ovr" else 1e-3)  # rounding hides the rest
+    monkeypatch.setattr(_l1_part, "_SMALL", 0.0)
+    at_once = solve(problem, l1, tol=1e-6, max_iter=found.iterations)
+    assert found.certificate.primal <= at_once.certificate.primal * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("max_iter", [1, 4, 9])
+def test_a_fit_that_ends_on_the_way_is_judged_by_its_own_penalty(max_iter):
+    problem = problem_of(*texts(), "ovr")
+    l1 = 1e-7 * l1_max(problem)
+    found = solve(problem, l1, l2=0.5 * l1, tol=1e-9, max_iter=max_iter)
+    assert found.certificate.status == "max_iter"
+    X, own = problem.view.array.toarray(), (found.coef, found.intercept)
+    value = penalised_objective(X, problem.classes, *own, l1, 0.5 * l1, joint=False)
+    assert found.certificate.primal == pytest.approx(value, rel=1e-9)
+    best = solve(problem, l1, l2=0.5 * l1, tol=1e-9, max_iter=1000).certificate.primal
+    assert found.certificate.dual <= best * (1 + 1e-9)
+
+
+def test_steps_that_crawl_end_and_say_so(monkeypatch):
+    monkeypatch.setattr(_l1_part, "_CRAWLING", 1)
+    monkeypatch.setattr(_l1_part, "_SLOWEST", 1e-9)  # no step is quick enough
+    problem = problem_of(*texts(), "ovr")
+    found = solve(problem, 1e-3 * l1_max(problem), tol=1e-9, max_iter=1000)
+    assert found.certificate.status == "max_iter"
+    assert found.iterations < 10
+    assert "steps crawl: lower C" in found.certificate.message
