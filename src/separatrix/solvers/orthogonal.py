@@ -51,7 +51,7 @@ class _Rows:
         if rows <= columns:
             return _Rows([stacked])
         triangle = linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:columns]
-        return _Rows([triangle])
+        return _Rows([triangle.copy()])  # the zeros below would stay in memory as long as it does
 
     def triangle(self) -> Array:
         """Return the rows, as few of them as the columns at most."""
@@ -103,7 +103,7 @@ class Orthogonal(LeastSquaresSolver):
         """Return the most bytes of its matrices: rows being reduced, a triangle, its singular vectors."""
         (n, d), q = problem.view.shape, problem.columns
         across, rank = d + q + 1.0, float(min(n, d))
-        reduced = across * min(3.0 * n, 12.0 * threads_allowed() * across)
+        reduced = across * min(4.0 * n, 18.0 * threads_allowed() * across)
         height = rank + d * bool(problem.alpha.any())
         vectors = 3.0 * height * d + 3.0 * rank * d + 5.0 * min(height, d) ** 2
         return 8.0 * (rank * across + max(reduced, vectors))
