@@ -161,8 +161,8 @@ def kernel_sources(plan: Plan) -> tuple[Source, ...]:
         Source(f"Gaussian {many:,} × 20, 2 classes", partial(datasets.dense, many, 20, 2, "float64"), 20, 2),
         Source(f"Gaussian {some:,} × 50, 5 classes", partial(datasets.dense, some, 50, 5, "float32"), 50, 5),
     ]
-    if plan.small:
-        found += [source for source in sources(plan) if source.name in ("digits", "breast_cancer")]
+    if plan.small:  # several classes are those of the digits
+        found[1:] = [source for source in sources(plan) if source.name in ("digits", "breast_cancer")]
     elif plan.folder is not None:
         real = partial(datasets.real, plan.folder)
         standardised = datasets.standardised

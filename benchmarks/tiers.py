@@ -20,7 +20,7 @@ class Tier:
 TIERS = {
     tier.name: tier
     for tier in (
-        Tier("small", shrink=20, most=2_000, repeats=3, budget=0.6, longest=1.0, patience=0.2),
+        Tier("small", shrink=20, most=2_000, repeats=3, budget=0.8, longest=1.2, patience=0.2),
         Tier("medium", shrink=1, most=100_000, repeats=5, budget=8.0, longest=150.0, patience=2.0),
         Tier("large", shrink=1, most=None, repeats=7, budget=120.0, longest=600.0, patience=30.0),
     )

@@ -199,7 +199,9 @@ class Part:
         takes long to find out which of them matter.
         """
         self.evaluate()
-        largest = 0.0 if self.W.any() or self._one_sided else float(np.abs(self.G).max(initial=0.0))
+        if self.W.any() or self._one_sided or self.view.shape[1] <= _GRAM_FEATURES:
+            return  # all of few features are in the model at once
+        largest = float(np.abs(self.G).max(initial=0.0))
         if self.l1 < _SMALL * largest:
             self._penalise(_FIRST_STAGE * largest)
 
