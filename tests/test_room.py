@@ -239,3 +239,12 @@ def test_fits_take_no_more_than_they_may(name, options, limit, shape):
     run = subprocess.run([sys.executable, "-c", _PROGRAM, case], capture_output=True, text=True, env=two)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) <= limit
+
+
+@pytest.mark.parametrize("name", ["LinearSVC, newton", "LinearSVC, l1"])
+@pytest.mark.parametrize(("shape", "classes"), [((60_000, 80), 2), ((3000, 500), 6)])
+def test_what_takes_a_share_of_the_limit_fits_into_the_number_that_is_asked_for(name, shape, classes):
+    # Samples that show the way, and sums that are kept, take more of a larger limit.
+    X, y = blobs(*shape, classes, dtype=np.float32)
+    model = make(name, tol=0.1, max_memory=needed(name, X, y)).fit(X, y)
+    assert model.score(X, y) > 0.9

@@ -13,6 +13,8 @@ from separatrix.data.view import DataView
 
 #: Largest side of the square matrices of Newton's method for machines, and how many are in work.
 _SIDE, _MATRICES = 8000, 7.0
+#: Most bytes of sums of products that are kept.
+_KEPT = float(256 << 20)
 #: What stored entries of sparse rows take beside their value, in bytes.
 _PLACE = 8.0
 
@@ -87,9 +89,10 @@ def machine_bytes(view: DataView, columns: int, method: str) -> float:
         wide = 1 if columns == 1 else -(-columns // 8) * 8
         total += 64.0 * n + 8.0 * 9.0 * (n + d) * wide
     if method != "dual":
-        matrices = 8.0 * (min(d, _SIDE) + 1.0) ** 2 * _MATRICES
-        kept = min(8.0 * columns * (d + 1.0) ** 2, kept_bytes()) + min(stored(view, n / 7), sample_bytes())
-        total += 8.0 * (n + d) * (3.0 * columns + 9.0) + matrices + kept
+        total += 8.0 * (n + d) * (3.0 * columns + 9.0) + 8.0 * (min(d, _SIDE) + 1.0) ** 2 * _MATRICES
+        # What may take a quarter and an eighth of the limit takes no more than these shares of the rest.
+        kept = min(8.0 * columns * (d + 1.0) ** 2, _KEPT)
+        total += min(kept, 0.4 * total) + min(stored(view, n / 7), 0.2 * total)
     return total
 
 
@@ -108,7 +111,7 @@ def sample_bytes() -> float:
 
 def kept_bytes() -> float:
     """Return the bytes of sums of products that Newton's method may keep from one step to the next."""
-    return min(float(256 << 20), allowed() / 4)
+    return min(_KEPT, allowed() / 4)
 
 
 def gaussian_bytes(view: DataView, n_classes: int, kind: str) -> float:
