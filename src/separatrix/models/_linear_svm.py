@@ -230,7 +230,7 @@ class LinearSVM(IterativeEstimator):
                 "Liblinear failed to converge, increase the number of iterations (in scikit-learn's words): "
                 f"{type(self).__name__} stopped with {self.certificate_.message}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         else:
             self._warn_if_unfinished(self.tol)

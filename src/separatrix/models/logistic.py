@@ -282,7 +282,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
                 warnings.warn(
                     "'l1_ratio=None' was deprecated in scikit-learn 1.8: use l1_ratio=0 for an L2 penalty.",
                     FutureWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             if np.isinf(self.C) and 0 < ratio < 1:
                 self._warn_of_l1_ratio(None)
@@ -292,19 +292,19 @@ class LogisticRegression(PathOverC, LinearClassifier):
             "l1_ratio=1 instead of penalty='l1', 0 < l1_ratio < 1 instead of penalty='elasticnet', and "
             "C=np.inf instead of penalty=None.",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         if self.l1_ratio != {"l1": 1, "l2": 0}.get(str(self.penalty), self.l1_ratio):
             warnings.warn(
                 f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. The penalty "
                 "wins; use l1_ratio only.",
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.penalty in ("l1", "l2", None) and 0 < ratio < 1:
             self._warn_of_l1_ratio(self.penalty)
         if self.penalty is None:
             if self.C != 1.0:
-                warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4)
+                warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=5)
             return np.inf, 0.0
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
@@ -313,7 +313,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
     def _warn_of_l1_ratio(self, penalty: str | None) -> None:
         warnings.warn(
             f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={penalty})",
-            stacklevel=5,
+            stacklevel=6,
         )
 
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:

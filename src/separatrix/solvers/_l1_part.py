@@ -202,7 +202,7 @@ class Part:
         if self.W.any() or self._one_sided or self.view.shape[1] <= _GRAM_FEATURES:
             return  # all of few features are in the model at once
         largest = float(np.abs(self.G).max(initial=0.0))
-        if self.l1 < _SMALL * largest:
+        if 0 < self.l1 < _SMALL * largest:
             self._penalise(_FIRST_STAGE * largest)
 
     def on_the_way(self) -> bool:
@@ -245,7 +245,11 @@ class Part:
 
     def hopeless(self) -> bool:
         """Return whether rounding hides all progress, or so many steps have brought so little of it."""
-        return self.idle >= _PATIENCE or self.since >= _CRAWLING
+        return self.idle >= _PATIENCE or self.crawling()
+
+    def crawling(self) -> bool:
+        """Return whether many steps have brought little progress."""
+        return self.since >= _CRAWLING
 
     def gap(self) -> float:
         """Return the distance between the objective and its proven lower bound."""

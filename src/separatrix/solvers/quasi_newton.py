@@ -150,29 +150,27 @@ class QuasiNewton:
         return "diagonal" if d > _MOST_FEATURES or d**3 > _SWEEPS_SAVED * n * elements * P else "blocks"
 
     def _affordable(self, method: str, *, named: bool) -> str:
-        """Return the method, or one that takes no more memory than is allowed, if there is one."""
+        """Return the method, or one that takes no more memory than is allowed, with as many pairs as fit."""
+        if self._bytes(method, _FEWEST) > allowed():
+            if named:
+                demand(self._bytes(method, _FEWEST), "Newton's method", "choose solver='auto'")
+            method = "diagonal"
+            other = "choose SGDClassifier(loss='log_loss')"
+            demand(self._bytes(method, _FEWEST), "a descent on all weights", other)
+        while self.memory > _FEWEST and self._bytes(method, self.memory) > allowed():
+            self.memory -= 1
+        return method
 
-        def needed(method: str, pairs: int) -> float:
-            coupled = self.objective.codes is None
-            return descent_bytes(self.objective.view, P, method, coupled=coupled, pairs=pairs)
-
-        P = self.objective.columns
-        if needed(method, self.memory) <= allowed():
-            return method
-        if named:
-            demand(needed(method, _FEWEST), "Newton's method", "choose solver='auto'")
-        each = needed("diagonal", 1) - needed("diagonal", 0)
-        self.memory = int(np.clip((allowed() - needed("diagonal", 0)) // each, _FEWEST, self.memory))
-        kept = [method] if needed(method, _FEWEST) <= allowed() else ["diagonal"]
-        demand(needed(kept[0], _FEWEST), "a descent on all weights", "choose SGDClassifier(loss='log_loss')")
-        return kept[0]
+    def _bytes(self, method: str, pairs: int) -> float:
+        coupled = self.objective.codes is None
+        return descent_bytes(
+            self.objective.view, self.objective.columns, method, coupled=coupled, pairs=pairs
+        )
 
     def _has_room(self, rows: int) -> bool:
         """Return whether a copy of so many rows is allowed besides what the method takes."""
-        coupled, view = self.objective.codes is None, self.objective.view
-        pairs = self.memory
-        own = descent_bytes(view, self.objective.columns, self.method, coupled=coupled, pairs=pairs)
-        return own + 1.2 * stored(view, rows) <= allowed()
+        copied = 1.2 * stored(self.objective.view, rows)
+        return self._bytes(self.method, self.memory) + copied <= allowed()
 
     def _stages(self) -> list[SmoothObjective]:
         """Return the objective on growing samples of the rows, at last on all of them.

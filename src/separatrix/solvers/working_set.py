@@ -182,7 +182,7 @@ def _explain(status: str, reached: str, tol: float, parts: list[Part]) -> str:
         return f"{reached}; {weights}"
     remedy = {
         "max_iter": "steps crawl: lower C, or scale the features (StandardScaler)"
-        if any(part.since > part.idle for part in parts)
+        if any(part.crawling() for part in parts)
         else "raise max_iter, or tol if the precision of the data allows no less",
         "max_time": "raise max_time, scale the features (StandardScaler), or lower C",
         "interrupted": "fit again to go on",
