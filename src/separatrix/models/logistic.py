@@ -27,6 +27,7 @@ from separatrix.models._bounded import MAX_MEMORY, bounded
 from separatrix.models._drawn import fit_drawn
 from separatrix.models._labels import encode_labels
 from separatrix.models._logistic_method import OWN, SOLVERS, method_of
+from separatrix.models._logistic_penalty import strength_of
 from separatrix.models._path import PathOverC
 from separatrix.models._start import goal_of, judged, last_solution
 from separatrix.models._validation import N_JOBS, check_finite, check_samples, refuse_sums
@@ -228,7 +229,7 @@ class LogisticRegression(PathOverC, LinearClassifier):
         LogisticRegression
             The fitted estimator.
         """
-        C, ratio = self._strength()
+        C, ratio = strength_of(self)
         X, y = check_samples(self, X, y, reset=True, finite=False)
         if self.solver == "liblinear":  # which knows doubles only: those who name it expect them back
             X = X.astype(np.float64, copy=False)
@@ -273,48 +274,6 @@ class LogisticRegression(PathOverC, LinearClassifier):
             self._store(solver.finish(outcome), getattr(solver, "separation", None))
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
-
-    def _strength(self) -> tuple[float, float]:
-        """Return C and the part of L1, whichever way they were given."""
-        ratio = 0.0 if self.l1_ratio is None else float(self.l1_ratio)
-        if self.penalty == "deprecated":
-            if self.l1_ratio is None:
-                warnings.warn(
-                    "'l1_ratio=None' was deprecated in scikit-learn 1.8: use l1_ratio=0 for an L2 penalty.",
-                    FutureWarning,
-                    stacklevel=5,
-                )
-            if np.isinf(self.C) and 0 < ratio < 1:
-                self._warn_of_l1_ratio(None)
-            return float(self.C), ratio
-        warnings.warn(
-            "'penalty' was deprecated in scikit-learn 1.8: use l1_ratio=0 instead of penalty='l2', "
-            "l1_ratio=1 instead of penalty='l1', 0 < l1_ratio < 1 instead of penalty='elasticnet', and "
-            "C=np.inf instead of penalty=None.",
-            FutureWarning,
-            stacklevel=5,
-        )
-        if self.l1_ratio != {"l1": 1, "l2": 0}.get(str(self.penalty), self.l1_ratio):
-            warnings.warn(
-                f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. The penalty "
-                "wins; use l1_ratio only.",
-                stacklevel=5,
-            )
-        if self.penalty in ("l1", "l2", None) and 0 < ratio < 1:
-            self._warn_of_l1_ratio(self.penalty)
-        if self.penalty is None:
-            if self.C != 1.0:
-                warnings.warn("Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=5)
-            return np.inf, 0.0
-        if self.penalty == "elasticnet" and self.l1_ratio is None:
-            raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
-        return float(self.C), {"l1": 1.0, "l2": 0.0, "elasticnet": ratio}[self.penalty]
-
-    def _warn_of_l1_ratio(self, penalty: str | None) -> None:
-        warnings.warn(
-            f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={penalty})",
-            stacklevel=6,
-        )
 
     def _problem(self, X: Any, numbers: Array, coding: Coding, weights: Array | None) -> Problem:
         penalised = self.solver == "liblinear" and self.fit_intercept

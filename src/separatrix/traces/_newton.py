@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 
 from separatrix.data.view import Array
 from separatrix.losses import softmax
+from separatrix.models._logistic_penalty import strength_of
 from separatrix.models._weights import refuse_empty_classes, sample_weights
 from separatrix.multiclass import Coding
 from separatrix.traces._types import TraceStep, frozen, linear_columns, number
@@ -33,7 +34,7 @@ class LogisticTracer:
 
     def __init__(self, model: Any, X: Any, y: Array, classes: Array, numbers: Array, weight: Any,
                  method: str) -> None:  # fmt: skip
-        C, ratio = model._strength()
+        C, ratio = strength_of(model)
         if ratio > 0 and np.isfinite(C):
             raise ValueError("trace follows smooth objectives: set l1_ratio=0")
         if model.solver == "liblinear" and model.fit_intercept:
