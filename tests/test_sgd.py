@@ -24,6 +24,7 @@ from separatrix.losses import get_loss
 from separatrix.problem import Penalty, Problem
 from separatrix.solvers import _duality, _order
 from separatrix.solvers._loop import Control
+from separatrix.solvers._sgd_columns import shares
 from separatrix.solvers.sgd import RATES, SGD_LOSSES, SgdSolver, StepRule
 from sklearn_checks import checked
 
@@ -119,6 +120,48 @@ def test_every_step_is_that_of_the_slow_loop(name, rate, penalty):
         size = max(1.0, np.abs(w).max())
         assert_allclose(coef[0], w, rtol=1e-8, atol=1e-10 * size)
         assert_allclose(intercept[0], b, rtol=1e-8, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_what_columns_learn_does_not_depend_on_the_threads_that_share_them(
+    container, dtype, penalty, average, monkeypatch
+):
+    monkeypatch.setattr("separatrix.solvers.sgd._THREAD_WORK", 0.0)
+    monkeypatch.setattr("separatrix.solvers.sgd.at_one_go", lambda *_: False)
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(600, 40)) * (rng.random((600, 40)) < 0.3)
+    X, y = container(dense.astype(dtype)), rng.integers(13, size=600)
+
+    def fit(n_jobs):
+        model = SGDClassifier(
+            penalty=penalty, average=average, max_iter=3, tol=None, random_state=0, n_jobs=n_jobs
+        )
+        return model.fit(X, y)
+
+    alone = fit(1)
+    assert np.abs(alone.coef_).max() > 0
+    for n_jobs in (2, 3):
+        shared = fit(n_jobs)
+        assert_array_equal(shared.coef_, alone.coef_)
+        assert_array_equal(shared.intercept_, alone.intercept_)
+        assert [record["objective"] for record in shared.history_] == [
+            record["objective"] for record in alone.history_
+        ]
+        for model in (shared, alone):
+            model.partial_fit(X, y)
+        assert_array_equal(shared.coef_, alone.coef_)
+        alone = fit(1)
+
+
+def test_columns_are_shared_out_whole():
+    for columns, threads in itertools.product((1, 2, 7, 8, 9, 31, 105), (1, 2, 3, 16)):
+        parts = shares(columns, threads)
+        assert np.concatenate([np.arange(columns)[own] for own in parts]).tolist() == list(range(columns))
+        assert len(parts) <= threads
+        assert len(parts) == 1 or min(own.stop - own.start for own in parts) > 1
 
 
 @pytest.mark.parametrize("name", SGD_LOSSES)

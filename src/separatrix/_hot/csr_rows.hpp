@@ -40,7 +40,7 @@ struct CsrRows {
     // dense rows, but the same on every instruction set).
     void quick_scores(std::int64_t i, const T* weights, std::int64_t columns, const std::uint8_t* /*wanted*/,
                       T* out) const {
-        if (columns == 1) sums<1>(i, weights, 1, out);
+        if (columns == 1) sums<1, 4>(i, weights, 1, out);
         else quick_sums(i, weights, columns, columns, out);
     }
 
@@ -49,9 +49,9 @@ struct CsrRows {
     T bounded_scores(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T largest,
                      T constant, T* out) const {
         // One column, and one beside it: a distance that the compiler knows costs nothing.
-        if (columns == 1 && stride == 1) sums<1>(i, weights, 1, out);
-        else if (columns == 1 && stride == 2) sums<1>(i, weights, 2, out);
-        else if (columns == 2 && stride == 2) sums<2>(i, weights, 2, out);
+        if (columns == 1 && stride == 1) sums<1, 4>(i, weights, 1, out);
+        else if (columns == 1 && stride == 2) sums<1, 4>(i, weights, 2, out);
+        else if (columns == 2 && stride == 2) sums<2, 4>(i, weights, 2, out);
         else quick_sums(i, weights, stride, columns, out);
         // Each of the two sums is off by at most (terms + 1) ε / 2 times the sum of its terms' magnitudes.
         const std::int64_t terms = indptr[i + 1] - indptr[i];
@@ -213,21 +213,19 @@ private:
     template <int CHAINS, class Columns>
     static auto folded(const Columns (&sum)[CHAINS], int q) {
         if constexpr (CHAINS == 4) return (sum[0].part[q] + sum[2].part[q]) + (sum[1].part[q] + sum[3].part[q]);
-        else if constexpr (CHAINS == 2) return sum[0].part[q] + sum[1].part[q];
-        else return sum[0].part[q];
+        else return sum[0].part[q] + sum[1].part[q];
     }
 
+    // Two sums at a time, whatever the group: so a column's score does not depend on the columns beside it.
     void quick_sums(std::int64_t i, const T* weights, std::int64_t stride, std::int64_t columns, T* out) const {
         in_groups(columns, [&]<int COUNT>(Group<COUNT>, std::int64_t first) {
-            sums<COUNT>(i, weights + first, stride, out + first);
+            sums<COUNT, 2>(i, weights + first, stride, out + first);
         });
     }
 
-    // Row i times COUNT neighbouring columns.
-    template <int COUNT>
+    // Row i times COUNT neighbouring columns, in CHAINS sums at a time to hide the time that an addition takes.
+    template <int COUNT, int CHAINS>
     SEPARATRIX_INLINE void sums(std::int64_t i, const T* weights, std::int64_t stride, T* out) const {
-        // So many sums at a time as hide the time that an addition takes and still fit the registers.
-        constexpr int CHAINS = COUNT <= 4 ? 4 : 16 / COUNT;
         using Columns = Side<T, COUNT>;
         Columns sum[CHAINS];
         const auto add_term = [&](std::int64_t p, int l) {

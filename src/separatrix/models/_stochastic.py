@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from separatrix.data.memory import view_of
+from separatrix.data.threads import thread_count
 from separatrix.data.view import Array
 from separatrix.losses import Loss, get_loss
 from separatrix.models._base import IterativeEstimator, LinearModel
@@ -142,6 +143,7 @@ class StochasticGradient(LinearModel, IterativeEstimator):
             shuffle=self.shuffle,
             seed=self._seed(),
             average_from=int(self.average),
+            threads=thread_count(getattr(self, "n_jobs", None)),
             **given,
         )
 

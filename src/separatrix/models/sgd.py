@@ -67,8 +67,8 @@ class SGDClassifier(StochasticGradient, LinearClassifier):
     epsilon : float, default=0.1
         Width of "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
     n_jobs : int or None, default=None
-        Accepted for scikit-learn's sake: all columns learn together in one thread, on one reading of the
-        data.
+        Most threads, among which large data of eight classes or more share the classes out; the result does
+        not depend on it.
     random_state : int, RandomState instance or None, default=None
         Source of the orders and of the held-out samples.
     learning_rate : str, default="optimal"

@@ -21,6 +21,12 @@ _SECONDS = 0.005
 _MOST_PASSES = 64
 
 
+def apart(size: int, dtype: Any = np.float64) -> Array:
+    """Return zeros that share no cache line with other arrays, for what threads write row by row."""
+    pad = 256 // np.dtype(dtype).itemsize
+    return np.zeros(size + 2 * pad, dtype=dtype)[pad : pad + size]
+
+
 def in_memory(view: Any, who: str) -> DenseView | CsrView:
     """Return the view if its rows can be visited one by one, else refuse it by name."""
     if not isinstance(view, DenseView | CsrView):

@@ -31,6 +31,7 @@ from separatrix.solvers._order import Visits
 from separatrix.solvers._pocket import Pocket
 from separatrix.solvers._rows import (
     SmallPasses,
+    apart,
     at_one_go,
     chunk_rows,
     chunks,
@@ -45,12 +46,6 @@ _THREAD_BYTES = 8 << 20
 #: intercept takes these steps. So many values are looked at, of so many rows at least.
 _WIDE, _FILLED, _SMALL_STEP = 64, 0.1, 0.01
 _VALUES, _ROWS = 1 << 18, 256
-
-
-def _apart(size: int, dtype: Any = np.float64) -> Array:
-    """Return zeros that share no cache line with other arrays, for what threads write row by row."""
-    pad = 256 // np.dtype(dtype).itemsize
-    return np.zeros(size + 2 * pad, dtype=dtype)[pad : pad + size]
 
 
 def _square(weights: Array) -> Any:
@@ -159,14 +154,14 @@ class PerceptronSolver:
         # What is judged on the way stands beside what learns, feature by feature; see JudgeState in _hot.
         side_by_side = self.judging and self.sparse and not self._beside
         self._weights = np.zeros((d, 2 * P) if side_by_side else layout, dtype=dtype)
-        self.intercept = _apart(P, dtype)
-        scores = _apart(2 * P, dtype)
+        self.intercept = apart(P, dtype)
+        scores = apart(2 * P, dtype)
         self.intercept[...] = intercept
         if coef.any():
             self.coef[...] = coef
         self.active = np.ones(P, dtype=bool)
         self.averaging = self.keep == "average"
-        self.clock = _apart(1)
+        self.clock = apart(1)
         drift = np.zeros(layout) if self.averaging else None
         drift_intercepts = np.zeros(P) if self.averaging else None
         if average_state and self.averaging:
@@ -193,9 +188,9 @@ class PerceptronSolver:
             "scale": np.ones(P) if penalty else None,
             "owed": np.zeros(P) if penalty else None,
             "paid": np.zeros_like(self._weights) if penalty else None,
-            "updates": _apart(P, np.int64),
-            "tally": _apart(3),
-            "remaining": _apart(1),
+            "updates": apart(P, np.int64),
+            "tally": apart(3),
+            "remaining": apart(1),
             "scores": scores[:P],
         }
         single = dtype == np.float32
@@ -217,10 +212,10 @@ class PerceptronSolver:
         self._frozen: dict[str, Any] = {
             "wanted": self._wanted.copy(),
             "weights": self._weights[:, P:] if side_by_side else np.zeros_like(self._weights),
-            "intercepts": _apart(P, dtype),
-            "largest": _apart(1, dtype),
-            "errors": _apart(P),
-            "scores": scores[P:] if side_by_side else _apart(P, dtype),
+            "intercepts": apart(P, dtype),
+            "largest": apart(1, dtype),
+            "errors": apart(P),
+            "scores": scores[P:] if side_by_side else apart(P, dtype),
         }
         self._judge = (_hot.JudgeFloat32 if single else _hot.JudgeFloat64)(
             **shared,

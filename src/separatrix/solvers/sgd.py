@@ -21,12 +21,14 @@ import numpy as np
 
 from separatrix import _hot
 from separatrix.data.memory import CsrView
+from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._duality import certify, measure
 from separatrix.solvers._loop import Control, NoImprovement, Outcome, Step
 from separatrix.solvers._order import Visits
-from separatrix.solvers._rows import SmallPasses, at_one_go, chunk_rows, chunks, in_memory, run_rows
+from separatrix.solvers._rows import SmallPasses, at_one_go, chunk_rows, chunks, in_memory
+from separatrix.solvers._sgd_columns import SgdColumns, shares
 
 #: The losses that the compiled pass knows, in the order of LOSS_FUNCTIONS in _hot/sgd_losses.hpp.
 SGD_LOSSES = (
@@ -55,6 +57,8 @@ RATES = {
 SPARSE_INTERCEPT_DECAY = 0.01
 #: The adaptive rule does not divide a step below this any more.
 _SMALLEST_ETA = 1e-6
+#: Multiply-adds of a pass from which threads share its columns.
+_THREAD_WORK = 4e6
 
 #: What a pass reports: losses, ‖w‖² and ‖w‖₁ of each column, norm of all, its end, whether others follow.
 _Pass = tuple[list[float], list[float], list[float], float, float | None, bool]
@@ -111,6 +115,8 @@ class SgdSolver:
         Mean weights and intercepts of earlier batches.
     t : float
         Number of the first visit.
+    threads : int
+        Most threads that share the columns of large data; what they learn does not depend on it.
     """
 
     def __init__(
@@ -128,6 +134,7 @@ class SgdSolver:
         average_from: int = 0,
         average: tuple[Array, Array] | None = None,
         t: float = 1.0,
+        threads: int = 1,
     ) -> None:
         self.view = in_memory(problem.view, "stochastic gradient descent")
         if problem.loss.name not in SGD_LOSSES or problem.joint:
@@ -152,85 +159,91 @@ class SgdSolver:
         self._rules = [NoImprovement(tol, patience) for _ in range(problem.columns)]
         self._chunk = chunk_rows(self.view, problem.columns)
         self.objectives, self._learning = [0.0] * problem.columns, [True] * problem.columns
-        self._allocate(coef, intercept, average, t)
+        self._allocate(coef, intercept, average, t, threads)
 
-    def _allocate(self, coef: Array, intercept: Array, average: tuple[Array, Array] | None, t: float) -> None:
+    def _allocate(
+        self, coef: Array, intercept: Array, average: tuple[Array, Array] | None, t: float, threads: int
+    ) -> None:
         problem, dtype, K = self.problem, self.view.dtype, self.problem.columns
         d = self.view.shape[1]
-        layout = (d, K) if self.sparse else (K, d)
-        self._weights, self.intercepts = np.zeros(layout, dtype=dtype), np.zeros(K)
-        self._columns = self._by_column(self._weights)
-        self.intercepts[...] = intercept
-        if coef.any():
-            self.coef[...] = coef
-        self._clock, self._scale, self._area = np.full(1, t), np.ones(K), np.zeros(K)
         self._eta, self.active = np.full(K, self.rule.eta0), np.ones(K, dtype=np.uint8)
-        self._losses, self._intercept_sums = np.zeros(K), np.zeros(K)
-        self._drift = np.zeros(layout) if self.average_from else None
         # Visits that each column's average holds, up to the time in _counted.
         self._counts, self._counted = np.full(K, self._averaged(0.0, t)), t
-        if self._drift is not None and average is not None:
-            self._by_column(self._drift)[...] = -self._counts[:, None] * average[0]
-            self._intercept_sums[...] = self._counts * average[1]
         loss, penalty = problem.loss, problem.penalty
 
         def converted(values: Array | None) -> Array | None:
             return None if values is None else np.ascontiguousarray(values, dtype=dtype)
 
         regression = problem.targets is not None
-        # The arrays must live as long as the compiled state that points into them.
-        self._arrays: dict[str, Any] = {
+        given = {
             "classes": None if regression else np.ascontiguousarray(problem.classes, dtype=np.int32),
             "targets": converted(problem.targets if regression else problem.codes),
             "factors": converted(problem.factors),
             "row_weights": converted(self.visits.weights),
-            "weights": self._weights,
-            "intercepts": self.intercepts,
-            "scale": self._scale,
             "active": self.active,
             "eta": self._eta,
-            "owed": np.zeros(K),
-            "paid": np.zeros(layout, dtype=dtype) if penalty.l1 > 0 else None,
-            "clock": self._clock,
-            "drift": self._drift,
-            "area": self._area,
-            "intercept_sums": self._intercept_sums,
-            "losses": self._losses,
-            "scores": np.zeros(K, dtype=dtype),
-            "steps": np.zeros(K, dtype=dtype),
-            "margins": np.zeros(K),
-            "values": np.zeros(K),
-            "slopes": np.zeros(K),
         }
-        self._learner = (_hot.SgdFloat32 if dtype == np.float32 else _hot.SgdFloat64)(
-            **self._arrays,
-            loss=SGD_LOSSES.index(loss.name),
-            epsilon=0.0 if loss.epsilon is None else loss.epsilon,
-            l2=penalty.l2,
-            l1=penalty.l1,
-            fit_intercept=problem.fit_intercept,
-            intercept_decay=SPARSE_INTERCEPT_DECAY if self.sparse else 1.0,
-            rate=RATES[self.rule.name],
-            eta0=self.rule.eta0,
-            power=self.rule.power,
-            alpha=self.rule.alpha,
-            t0=self.rule.t0,
-            average_from=float(self.average_from),
-        )
+        constants = {
+            "loss": SGD_LOSSES.index(loss.name),
+            "epsilon": 0.0 if loss.epsilon is None else loss.epsilon,
+            "l2": penalty.l2,
+            "l1": penalty.l1,
+            "fit_intercept": problem.fit_intercept,
+            "intercept_decay": SPARSE_INTERCEPT_DECAY if self.sparse else 1.0,
+            "rate": RATES[self.rule.name],
+            "eta0": self.rule.eta0,
+            "power": self.rule.power,
+            "alpha": self.rule.alpha,
+            "t0": self.rule.t0,
+            "average_from": float(self.average_from),
+        }
+        self._own = shares(K, threads if self._worth_threads() else 1)
+        self._parts = [
+            SgdColumns(
+                own,
+                np.zeros((d, len(each)) if self.sparse else (len(each), d), dtype=dtype),
+                each,
+                sparse=self.sparse,
+                averaging=self.average_from > 0,
+                clock=t,
+                given=given,
+                constants=constants,
+            )
+            for own, each in ((own, intercept[own]) for own in self._own)
+        ]
+        begun = coef.any()
+        for own, part in zip(self._own, self._parts, strict=True):
+            if begun:
+                part.coef[...] = coef[own]
+            if part.drift is not None and average is not None:
+                part.by_column(part.drift)[...] = -self._counts[own, None] * average[0][own]
+                part.intercept_sums[...] = self._counts[own] * average[1][own]
 
-    def _by_column(self, weights: Any) -> Array:
-        """Return the weights as (columns, features), whatever their layout."""
-        return np.asarray(weights.T if self.sparse else weights)
+    def _worth_threads(self) -> bool:
+        """Return whether a pass takes so long that starting threads does not matter."""
+        values = float(self.visits.order.shape[0]) * self.view.row_elements
+        return values * self.problem.columns > _THREAD_WORK and not at_one_go(
+            self.view, self.visits, self.problem.columns
+        )
 
     @property
     def coef(self) -> Array:
-        """Current weights, of shape (columns, features); a view, to be read between passes."""
-        return self._columns
+        """Current weights, of shape (columns, features), to be read between passes."""
+        if len(self._parts) == 1:
+            return self._parts[0].coef
+        # As they lie, by feature for sparse rows.
+        weights = [part.weights for part in self._parts]
+        return np.concatenate(weights, axis=1).T if self.sparse else np.concatenate(weights)
+
+    @property
+    def intercepts(self) -> Array:
+        """Current intercepts, to be read between passes."""
+        return np.concatenate([part.intercepts for part in self._parts])
 
     @property
     def t(self) -> float:
         """Number of the next visit."""
-        return float(self._clock[0])
+        return float(self._parts[0].clock[0])
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each pass."""
@@ -254,7 +267,8 @@ class SgdSolver:
         """Yield what each pass met."""
         small, epoch = self._small_passes(), 0
         while small is None:
-            self._losses.fill(0.0)
+            for part in self._parts:
+                part.losses.fill(0.0)
             self.visits.next_pass()
             finished = self._visit(control)
             epoch += 1
@@ -264,7 +278,8 @@ class SgdSolver:
             sizes = squares
             if self.problem.penalty.l1 > 0:
                 sizes = np.abs(self.coef).sum(axis=1, dtype=np.float64).tolist()
-            yield self._losses.tolist(), squares, sizes, norm, None, False
+            losses = [loss for part in self._parts for loss in part.losses.tolist()]
+            yield losses, squares, sizes, norm, None, False
         K = self.problem.columns
         while True:
             # Within these no column stops, or changes its steps.
@@ -284,14 +299,15 @@ class SgdSolver:
         K = self.problem.columns
         if self.validate is not None or not at_one_go(self.view, self.visits, K):
             return None
+        (only,) = self._parts
         return SmallPasses(
             self.view,
             self.visits,
             (_hot.SgdPassesFloat32, _hot.SgdPassesFloat64),
             2 + 3 * K,
-            learner=self._learner,
-            weights=self.coef,
-            drift=None if self._drift is None else self._by_column(self._drift),
+            learner=only.learner,
+            weights=only.coef,
+            drift=None if only.drift is None else only.by_column(only.drift),
         )
 
     def _stop_columns(self, measures: list[float]) -> None:
@@ -309,13 +325,21 @@ class SgdSolver:
         """Visit every sample once; return False if the loop wants to stop within the pass."""
         order, chunk = self.visits.order, self._chunk
         if self.view.rows_in_place and order.shape[0] <= chunk:
-            run_rows(self._learner, self.view.array, order, 0, order.shape[0], chunk, -1)
+            self._visit_chunk(self.view.array, 0, order.shape[0], -1)
             return True
         for rows, begin, end, gathered in chunks(self.view, order, chunk):
-            run_rows(self._learner, rows, order, begin, end, chunk, gathered)
+            self._visit_chunk(rows, begin, end, gathered)
             if end < order.shape[0] and control.expired():
                 return False
         return True
+
+    def _visit_chunk(self, rows: Any, begin: int, end: int, gathered: int) -> None:
+        """Let all columns visit these positions of the order."""
+
+        def visit(number: int) -> None:
+            self._parts[number].visit(rows, self.visits.order, begin, end, self._chunk, gathered)
+
+        list(in_threads(visit, len(self._parts)))
 
     def _averaged(self, begin: float, end: float) -> float:
         """Return how many of the visits ``begin`` … ``end − 1`` the average takes in."""
@@ -323,17 +347,10 @@ class SgdSolver:
 
     def _settle(self, epoch: int) -> tuple[list[float], float]:
         """Multiply the scale into the weights, which must be numbers; return ‖w‖² of each and the norm."""
-        W, drift = self.coef, self._drift
-        if drift is not None:
-            self._count_averaged()
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._by_column(drift)[...] -= self._area[:, None] * W
-            self._area[:] = 0.0
-        if self.problem.penalty.l2 > 0:
-            # No factor exceeds one, so nothing overflows here.
-            W *= self._scale[:, None].astype(W.dtype, copy=False)
-            self._scale.fill(1.0)
-        squares = np.einsum("kj,kj->k", W, W, dtype=np.float64).tolist()
+        self._count_averaged()
+        decays = self.problem.penalty.l2 > 0
+        settled = in_threads(lambda number: self._parts[number].settle(decays=decays), len(self._parts))
+        squares = [square for part in settled for square in part]
         total = sum(squares) + sum(b * b for b in self.intercepts.tolist())
         if not math.isfinite(total):
             self._check_numbers(epoch)
@@ -357,7 +374,9 @@ class SgdSolver:
     def mean(self) -> tuple[Array, Array]:
         """Return the mean weights and intercepts, of shape (columns, features) and (columns,)."""
         counts = np.maximum(self._counts, 1.0)
-        return -self._by_column(self._drift) / counts[:, None], self._intercept_sums / counts
+        drifts = np.concatenate([part.by_column(part.drift) for part in self._parts])
+        sums = np.concatenate([part.intercept_sums for part in self._parts])
+        return -drifts / counts[:, None], sums / counts
 
     def finish(self, outcome: Outcome, *, bound: bool = True) -> Result:
         """Return the weights to keep and what they prove, after whatever ended the passes."""
