@@ -17,7 +17,7 @@ from separatrix.losses import LOSSES
 from separatrix.multiclass import Coding
 from separatrix.problem import Problem
 from separatrix.solvers import _l1_part
-from separatrix.solvers._logit import Curvature, stationary
+from separatrix.solvers._logit import Curvature, SoftmaxTerms, best_intercept, stationary
 from separatrix.solvers._loop import Below, Control, run
 from separatrix.solvers._model_gram import GramModel, _best_length, violation
 from separatrix.solvers.working_set import WorkingSet
@@ -386,3 +386,49 @@ def test_steps_that_crawl_end_and_say_so(monkeypatch):
     assert found.certificate.status == "max_iter"
     assert found.iterations < 10
     assert "steps crawl: lower C" in found.certificate.message
+
+
+def test_blocks_give_way_to_the_whole_hessian_where_features_are_alike(monkeypatch):
+    random = np.random.default_rng(0)
+    X, y = data(n=400, d=15, K=4)
+    problem = problem_of(X @ (np.eye(15) + 2 * random.normal(size=(15, 15))), y, "joint")
+    l1 = 1e-3 * l1_max(problem)
+    best = solve(problem, l1)
+    monkeypatch.setattr(_l1_part, "_WHOLE_WORK", 0.0)
+    found = solve(problem, l1)
+    monkeypatch.setattr(_l1_part, "_MOST_WORK", 0.0)
+    blocks = solve(problem, l1)
+    assert found.certificate.relative_gap <= 1e-10
+    assert found.certificate.primal == pytest.approx(best.certificate.primal, rel=1e-9)
+    assert found.iterations < blocks.iterations
+
+
+def test_intercepts_of_a_softmax_keep_no_part_that_all_classes_share():
+    random = np.random.default_rng(0)
+    classes = random.integers(3, size=500)
+    F, intercept = 5 * random.normal(size=(500, 3)), np.array([1e9, 1e9 + 1, 1e9 - 1])
+    F += intercept
+    shift = np.ptp(F - intercept)
+    terms = SoftmaxTerms(classes, 3, np.ones(500))
+    best_intercept(terms, F, intercept)
+    assert np.abs(intercept).max() < 100
+    assert abs(intercept.sum()) < 1e-9
+    assert np.abs(terms.theta.sum(axis=0)).max() < 1e-11
+    assert np.abs(F).max() < 100 + shift
+
+
+def test_the_best_intercept_does_not_search_where_rounding_hides_all_gain():
+    random = np.random.default_rng(0)
+    terms = SoftmaxTerms(random.integers(3, size=2000), 3, np.ones(2000))
+    F, intercept = random.normal(size=(2000, 3)) + 1e7 * random.random((2000, 1)), np.zeros(3)
+    best_intercept(terms, F, intercept)
+    asked = []
+    value = terms.value
+    terms.value = lambda scores: asked.append(1) or value(scores)
+    for size in (1e-6, 1e-7, 1e-8):
+        off = size * np.array([1.0, -1.0, 0.0])
+        F += off
+        intercept += off
+        best_intercept(terms, F, intercept)
+        assert np.abs(terms.theta.sum(axis=0)).max() < 1e-7
+    assert len(asked) <= 3

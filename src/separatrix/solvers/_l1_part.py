@@ -20,8 +20,9 @@ from separatrix.solvers._support import newton_on_support
 _FIRST = 256
 #: Most features, and most weights of a softmax, for which a Hessian is formed.
 _GRAM_FEATURES, _WHOLE_WEIGHTS = 1200, 800
-#: Multiply-adds for which a softmax's whole Hessian is formed at each step.
-_WHOLE_WORK = 1.5e9
+#: Multiply-adds for which a softmax's whole Hessian is formed at each step; for how many where its blocks
+#: alone, one of each class, did not do in so many steps: of features that are alike they leave out much.
+_WHOLE_WORK, _MOST_WORK, _BLOCK_STEPS = 1.5e9, 2e11, 8
 #: Nanoseconds per stored value that forming a Hessian may take, about 50 sweeps of coordinate descent.
 #: (A product of dense rows takes about 0.04 ns, one of sparse rows 3, and their lengths vary.)
 _SWEEP_COST = 300.0
@@ -429,9 +430,9 @@ class Part:
             return "columns"
         if products < dense:
             return "sparse" if K == 1 else "columns"
-        if K == 1 or (K * m <= _WHOLE_WEIGHTS and n * (K * m) ** 2 <= _WHOLE_WORK):
-            return "whole"
-        return "blocks"
+        work = _MOST_WORK if self.taken >= _BLOCK_STEPS else _WHOLE_WORK
+        whole = K == 1 or (K * m <= _WHOLE_WEIGHTS and n * (K * m) ** 2 <= work)
+        return "whole" if whole else "blocks"
 
     def settle(self, dtype: np.dtype[np.floating]) -> None:
         """Round the parameters to the precision in which they are returned, and judge them anew."""

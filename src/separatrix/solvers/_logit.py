@@ -24,6 +24,8 @@ from separatrix.data.view import Array
 
 #: Newton steps that the intercept may take by itself.
 _INTERCEPT_STEPS = 50
+#: Part of the loss, and of the scores, that the rounding of the sum of losses may take.
+_ROUNDED_LOSS, _ROUNDED_SCORES = 1e-13, 1e-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +228,11 @@ def best_intercept(terms: Terms, F: Array, intercept: Array) -> None:
 
     Ends with ``terms`` set to the new scores.
     """
+    if terms.joint:
+        # What all classes share, softmax does not see: rounding alone chose it, and would lose digits to it.
+        shared = intercept.mean()
+        F -= shared
+        intercept -= shared
     terms.set_scores(F)
     # Below this the sum of the dual variables is rounding.
     small = 1e-15 * float(np.abs(terms.theta).sum()) + 1e-300
@@ -235,14 +242,25 @@ def best_intercept(terms: Terms, F: Array, intercept: Array) -> None:
             return
         H = terms.curvature(0.0).intercepts()
         move = linalg.lstsq(H, gradient, lapack_driver="gelsy")[0] if H.any() else gradient
-        slope, before, t = float(gradient @ move), terms.loss, 1.0
-        while t > 1e-10 and terms.value(F + t * move) > before - 1e-4 * t * slope + 1e-15 * abs(before):
-            t *= 0.5
-        if t <= 1e-10 or not np.all(np.isfinite(move)):
+        if terms.joint:
+            move -= move.mean()
+        if not np.all(np.isfinite(move)):
             return
+        slope, before, last, t = float(gradient @ move), terms.loss, np.abs(gradient).max(), 1.0
+        # Rounding hides what a very small step gains: whether it helps, the sums of the dual variables tell.
+        rounding = _ROUNDED_LOSS * abs(before) + _ROUNDED_SCORES * float(np.abs(F).sum())
+        hidden = slope <= rounding
+        while not hidden and terms.value(F + t * move) > before - 1e-4 * t * slope:
+            t *= 0.5
+            if t <= 1e-10 or t * slope <= 1e-3 * rounding:
+                return
         F += t * move
         intercept += t * move
-        last = np.abs(gradient).max()
         terms.set_scores(F)
-        if np.abs(terms.theta.sum(axis=0)).max() > 0.5 * last and slope <= 1e-14 * abs(before):
+        after = np.abs(terms.theta.sum(axis=0)).max()
+        if hidden and after > last:
+            F -= move
+            intercept -= move
+            terms.set_scores(F)
+        if hidden and after > 0.5 * last:
             return
