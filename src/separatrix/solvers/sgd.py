@@ -197,7 +197,7 @@ class SgdSolver:
             "t0": self.rule.t0,
             "average_from": float(self.average_from),
         }
-        self._own = shares(K, threads if self._worth_threads() else 1)
+        groups = shares(K, threads if self._worth_threads() else 1)
         self._parts = [
             SgdColumns(
                 own,
@@ -209,10 +209,10 @@ class SgdSolver:
                 given=given,
                 constants=constants,
             )
-            for own, each in ((own, intercept[own]) for own in self._own)
+            for own, each in ((own, intercept[own]) for own in groups)
         ]
         begun = coef.any()
-        for own, part in zip(self._own, self._parts, strict=True):
+        for own, part in zip(groups, self._parts, strict=True):
             if begun:
                 part.coef[...] = coef[own]
             if part.drift is not None and average is not None:
