@@ -214,7 +214,7 @@ def test_row_hashes():
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, np.asfortranarray])
 def test_threads_change_nothing(layout, dtype, monkeypatch):
     monkeypatch.setattr("separatrix.solvers.perceptron._THREAD_BYTES", 0)
-    monkeypatch.setattr("separatrix.solvers._rows._CHUNK_BYTES", 1 << 12)
+    monkeypatch.setattr("separatrix.solvers._rows._CHUNK_WORK", 1 << 12)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((2000, 9)).astype(dtype), rng.integers(0, 3, 2000)
     for name in ("ovr", "ovo", "joint"):

@@ -13,9 +13,10 @@ from separatrix.data.view import Array
 from separatrix.solvers._loop import Control
 from separatrix.solvers._order import Visits
 
-#: What is read between two looks at the clock: it fits the caches and takes a few milliseconds.
-_CHUNK_BYTES = 4 << 20
+#: Bytes of rows times columns between two looks at the clock: some ten milliseconds.
 _CHUNK_WORK = 64 << 20
+#: Rows that are copied at a time, and data that are small: they fit the caches.
+_CACHED_BYTES = 4 << 20
 #: Passes of small data are made several at a time, for so many seconds, before Python looks at them.
 _SECONDS = 0.005
 _MOST_PASSES = 64
@@ -41,8 +42,12 @@ def row_bytes(view: DenseView | CsrView) -> float:
 
 def chunk_rows(view: DenseView | CsrView, columns: int) -> int:
     """Return how many rows to visit between two looks at the clock."""
-    each = row_bytes(view)
-    return int(max(1, min(_CHUNK_BYTES // each, _CHUNK_WORK // (each * columns))))
+    return _rows_within(_CHUNK_WORK if view.rows_in_place else _CACHED_BYTES, view, columns)
+
+
+def _rows_within(size: int, view: DenseView | CsrView, columns: int) -> int:
+    """Return how many rows are within so many bytes, and within the work of a chunk."""
+    return int(max(1, min(size, _CHUNK_WORK // columns) // row_bytes(view)))
 
 
 def chunks(view: DenseView | CsrView, order: Array, chunk: int) -> Iterator[tuple[Any, int, int, int]]:
@@ -62,7 +67,7 @@ def chunks(view: DenseView | CsrView, order: Array, chunk: int) -> Iterator[tupl
 
 def at_one_go(view: DenseView | CsrView, visits: Visits, columns: int) -> bool:
     """Return whether the data are so small that passes are made several at a time."""
-    most = chunk_rows(view, columns)
+    most = _rows_within(_CACHED_BYTES, view, columns)
     few = visits.order.shape[0] <= most and visits.total <= most
     return few and view.rows_in_place and visits.permutes_all
 
