@@ -163,10 +163,11 @@ private:
         for (; p + 4 <= end; p += 4) {
             const Four four = features(p);
             const auto weight = [&](int l) { return weights[four.feature[l] * stride]; };
-            Pair x[2];
-            __builtin_memcpy(x, data + p, sizeof x);
-            front += Pair{weight(0), weight(1)} * x[0];
-            back += Pair{weight(2), weight(3)} * x[1];
+            Pair x, y;  // not an array: that would go through memory
+            __builtin_memcpy(&x, data + p, sizeof x);
+            __builtin_memcpy(&y, data + p + 2, sizeof y);
+            front += Pair{weight(0), weight(1)} * x;
+            back += Pair{weight(2), weight(3)} * y;
         }
         T first = front[0];
         for (; p < end; ++p) first += weights[indices[p] * stride] * data[p];

@@ -37,10 +37,7 @@ public:
         const bool ahead = jumps(visits);
         SgdPass pass(rows_, s_);  // a copy, of which nobody else knows
         pass.begin();
-        for (std::int64_t at = visits.begin; at < visits.end; ++at) {
-            if (ahead) prefetch(rows_, visits, at);
-            pass.visit(visits.row(at), visits.order[at]);
-        }
+        for (std::int64_t at = visits.begin; at < visits.end; ++at) pass.visit(visits, at, ahead);
         pass.end();
     }
 
@@ -54,16 +51,17 @@ private:
     }
     void end() {
         *s_.clock = clock_;
-        if constexpr (PLAIN) *s_.scale = scale_, *s_.intercepts = intercept_, *s_.losses = losses_;
+        if constexpr (PLAIN)
+            *s_.scale = scale_, *s_.intercepts = intercept_, *s_.losses = losses_ + logarithms_.sum();
     }
 
     std::int64_t columns() const { return COLUMNS ? COLUMNS : s_.columns; }
     double& scale(std::int64_t k) { return PLAIN ? scale_ : s_.scale[k]; }
     double& intercept(std::int64_t k) { return PLAIN ? intercept_ : s_.intercepts[k]; }
-    double& losses(std::int64_t k) { return PLAIN ? losses_ : s_.losses[k]; }
     bool aggressive() const { return !PLAIN && (s_.rate == Rate::PA1 || s_.rate == Rate::PA2); }
 
-    void visit(std::int64_t i, std::int64_t sample) {
+    void visit(const Visits& visits, std::int64_t at, bool ahead) {
+        const std::int64_t i = visits.row(at), sample = visits.order[at];
         const std::int64_t start = s_.classes ? s_.classes[sample] * columns() : 0;
         const T* targets = s_.targets + (s_.classes ? start : sample);
         const T* factors = !PLAIN && s_.factors ? s_.factors + start : nullptr;
@@ -76,6 +74,8 @@ private:
         T* const scores = COLUMNS == 1 ? &own_score : s_.scores;
         T* const steps = COLUMNS == 1 ? &own_step : s_.steps;
         rows_.quick_scores(i, s_.weights, columns(), s_.active, scores);
+        // Now that nothing else is being loaded: before the scores it would take turns with the weights.
+        if (ahead) prefetch(rows_, visits, at);
         if constexpr (COLUMNS == 1) {
             const double margin = own_score * scale(0) + intercept(0);
             const Point point = SgdLosses::at(s_.loss, margin, targets[0], s_.epsilon);
@@ -85,7 +85,7 @@ private:
                 s_.margins[k] = scores[k] * s_.scale[k] + s_.intercepts[k];
             loss_(s_.margins, targets, columns(), s_.epsilon, s_.values, s_.slopes);
             for (std::int64_t k = 0; k < columns(); ++k)
-                steps[k] = step(k, {s_.values[k], s_.slopes[k]}, factors ? weight * factors[k] : weight, common,
+                steps[k] = step(k, {s_.values[k], s_.slopes[k], 0.0}, factors ? weight * factors[k] : weight, common,
                                 norm);
         }
         add(i, steps, s_.weights);
@@ -100,7 +100,8 @@ private:
     T step(std::int64_t k, const Point& point, double weight, double common, double norm) {
         if (!PLAIN && !s_.active[k]) return 0;
         const double eta = s_.rate == Rate::COLUMN ? s_.eta[k] : common;
-        losses(k) += weight * point.value;
+        if constexpr (PLAIN) losses_ += point.value, logarithms_.add(point.logged);
+        else s_.losses[k] += weight * point.loss();
         if (s_.l2 > 0) shrink(k, eta);
         if (!PLAIN && s_.l1 > 0) s_.owed[k] += s_.l1 * eta;
         // The quotient does not need the slope: the processor has it by the time that the slope is known.
@@ -216,6 +217,7 @@ private:
     SgdState<T>& s_;
     const LossFunction<T> loss_;
     double clock_ = 0, scale_ = 1, intercept_ = 0, losses_ = 0;  // the last three of a plain column
+    LogProduct logarithms_;                                      // likewise, part of its losses
 };
 
 template <class Rows, class T = typename Rows::value_type>

@@ -38,10 +38,46 @@ inline double log_one_plus(double s) {
     return 2.0 * z * (low + u4 * (mid + u4 * high));
 }
 
+// Σ ln(1 + s_i) as the logarithm of a product, one multiplication for each of them (0 <= s_i <= 1). It is off by at
+// most 2e-16 for each; what 1 + s rounds away is counted by itself, so that a tiny s alone keeps its digits.
+class LogProduct {
+public:
+    void add(double s) {
+        const double factor = 1.0 + s;
+        product_ *= factor;
+        sum_ += s - (factor - 1.0);
+        if (product_ > 0x1p1000) flush();
+    }
+    double sum() {
+        flush();
+        return sum_;
+    }
+
+private:
+    // ln(m 2^e) = e ln 2 + ln m, 1 <= m < 2
+    void flush() {
+        constexpr std::uint64_t MANTISSA = (std::uint64_t(1) << 52) - 1, ONE = std::uint64_t(1023) << 52;
+        std::uint64_t bits;
+        std::memcpy(&bits, &product_, sizeof bits);
+        const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
+        bits = (bits & MANTISSA) | ONE;
+        double mantissa;
+        std::memcpy(&mantissa, &bits, sizeof mantissa);
+        sum_ += exponent * 0x1.62e42fefa39efp-1 + log_one_plus(mantissa - 1.0);
+        product_ = 1.0;
+    }
+
+    double product_ = 1.0, sum_ = 0.0;
+};
+
 inline double largest(double a, double b) { return a > b ? a : b; }
 inline double size_of(double a) { return a < 0 ? -a : a; }
 
-struct Point { double value, slope; };
+// The loss is value + ln(1 + logged): who sums many of them need not take each logarithm.
+struct Point {
+    double value, slope, logged = 0.0;
+    double loss() const { return logged > 0 ? value + log_one_plus(logged) : value; }
+};
 
 // Functions of the margin m = y f(x).
 struct Perceptron {
@@ -63,7 +99,7 @@ struct Logistic {
     static constexpr bool RESIDUAL = false;
     static Point at(double m, double) {
         const double small = exp_negative(-size_of(m));
-        return {largest(0, -m) + log_one_plus(small), -(m > 0 ? small : 1.0) / (1.0 + small)};
+        return {largest(0, -m), -(m > 0 ? small : 1.0) / (1.0 + small), small};
     }
 };
 struct ModifiedHuber {
@@ -105,7 +141,7 @@ struct SquaredEpsilonInsensitive {
 template <class Loss>
 inline Point point_of(double f, double y, double epsilon) {
     const Point point = Loss::at(Loss::RESIDUAL ? f - y : y * f, epsilon);
-    return {point.value, Loss::RESIDUAL ? point.slope : y * point.slope};
+    return {point.value, Loss::RESIDUAL ? point.slope : y * point.slope, point.logged};
 }
 
 // The same for the scores f and targets y of some columns.
@@ -117,7 +153,7 @@ template <class Loss, class T>
 void evaluate(const double* f, const T* y, std::int64_t columns, double epsilon, double* values, double* slopes) {
     for (std::int64_t k = 0; k < columns; ++k) {
         const Point point = point_of<Loss>(f[k], y[k], epsilon);
-        values[k] = point.value;
+        values[k] = point.value + log_one_plus(point.logged);  // for other losses the compiler knows it to be 0
         slopes[k] = point.slope;
     }
 }
