@@ -207,3 +207,25 @@ def test_compiled_steps_on_sparse_rows_of_a_regression(loss: str) -> None:
     t = X @ np.arange(8.0) + np.random.default_rng(0).standard_normal(150)
     dense, other = (LinearSVR(loss=loss, epsilon=0.2, tol=1e-6).fit(A, t) for A in (X, sparse.csr_array(X)))
     assert_allclose(other.coef_, dense.coef_, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_that_ends_nowhere_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With C so large that nothing bends the model its solution overflowed, and the fit was refused."""
+    random = np.random.default_rng(2)
+    X = random.standard_normal((150, 6))
+    y = X[:, 0] + 0.5 * random.standard_normal(150) > 0
+    monkeypatch.setattr(semismooth_newton, "_SMALL", 0)
+    expected = LinearSVC(penalty="l1", tol=1e-8).fit(X, y)
+    solve, calls = _hot.l1_model, []
+
+    def overflowing(H: Any, factors: Any, z: Any, *others: Any) -> None:
+        solve(H, factors, z, *others)
+        calls.append(None)
+        if len(calls) == 2:
+            z[:] = np.nan
+
+    monkeypatch.setattr(_hot, "l1_model", overflowing)
+    found = LinearSVC(penalty="l1", tol=1e-8).fit(X, y)
+    assert len(calls) > 2
+    assert found.certificate_.status == "converged"
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-5, atol=1e-6)

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
+from oracles import quadratic_programme
 from separatrix.data.memory import view_of
 from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
@@ -17,6 +18,7 @@ from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
 from separatrix.solvers import _box_group, _newton_columns, box_coordinate, semismooth_newton
 from separatrix.solvers._cholesky import solver_of
+from separatrix.solvers._hinge_interior import kinked_programme
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -293,3 +295,73 @@ def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: 
     assert solver._newton_fits([group])
     group.share = 1e-3
     assert not solver._newton_fits([group])
+
+
+def _large_numbers(rows: int = 9000, features: int = 130) -> tuple[Any, Any]:
+    """Numbers from 1 to thousands beside rare indicators: what single precision has no digits for."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, features)) * 10.0 ** rng.uniform(0, 3.5, features)
+    X[:, features // 2 :] = rng.random((rows, features - features // 2)) < 0.01
+    scores = X @ (rng.standard_normal(features) / np.maximum(X.std(axis=0), 0.1))
+    return X, scores + 0.3 * scores.std() * rng.logistic(size=rows) > 0
+
+
+@pytest.mark.parametrize("stiff", [1e8, np.inf])
+def test_large_numbers_in_single_precision_are_solved_as_in_double(
+    stiff: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Single precision ended at 24 times the minimum; by the infinite bound it is begun with and given up.
+    X, y = _large_numbers()
+    monkeypatch.setattr(semismooth_newton, "_STIFF", stiff)
+    model = LinearSVC(C=100.0)
+    exact = model.fit(X, y).certificate_
+    found = model.fit(X.astype(np.float32), y).certificate_
+    assert (found.status, exact.status) == ("converged", "converged")
+    np.testing.assert_allclose(found.primal, exact.primal, rtol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", ["penalised", "free", "none"])
+def test_interior_points_end_what_newton_leaves(intercept: str) -> None:
+    # Newton's steps crawl here: the gap stayed at 1.
+    X, y = _large_numbers()
+    model = LinearSVC(
+        loss="hinge",
+        C=1e4,
+        fit_intercept=intercept != "none",
+        penalize_intercept=intercept == "penalised",
+    ).fit(X, y)
+    found = model.certificate_
+    slacks = np.maximum(0.0, 1.0 - np.where(y, 1.0, -1.0) * model.decision_function(X))
+    square = np.square(model.coef_).sum() + (intercept == "penalised") * model.intercept_[0] ** 2
+    np.testing.assert_allclose(found.primal, 0.5 * square + 1e4 * slacks.sum(), rtol=1e-9)
+    assert found.status == "converged"
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_interior_points_of_losses_with_kinks_solve_the_dual(kind: str, free: bool) -> None:
+    rng = np.random.default_rng(1)
+    X, upper = rng.standard_normal((60, 4)), rng.uniform(0.5, 2.0, 60)
+    targets = X @ rng.standard_normal(4) + rng.standard_normal(60)
+    codes = np.where(targets > 0, 1.0, -1.0) if kind == "classes" else None
+    numbers, epsilon, square = (None, 0.0, 4.0) if codes is not None else (targets, 0.2, 4.0)
+    square = 0.0 if free else square
+    solved = kinked_programme(X, codes, numbers, upper, epsilon, square, free, lambda: False)
+    assert solved is not None
+    w, v = solved
+    F = X if free else np.column_stack([X, np.full(60, 2.0)])
+    np.testing.assert_allclose(v @ F, w, atol=1e-8)
+    if free:
+        assert abs(v.sum()) < 1e-8
+    assert np.all(np.abs(v) <= upper)
+    # The same dual in a, or in (a, a'), by a solver of quadratic programmes.
+    signs = codes if codes is not None else np.repeat([1.0, -1.0], 60)
+    rows = signs[:, None] * np.tile(F, (signs.size // 60, 1))
+    target = codes if codes is not None else targets
+    p = epsilon - signs * np.tile(target, signs.size // 60)
+    A, b = (signs[None], np.zeros(1)) if free else (None, None)
+    a = quadratic_programme(
+        rows @ rows.T, p, A=A, b=b, lb=np.zeros(signs.size), ub=np.tile(upper, signs.size // 60)
+    )
+    least = 0.5 * a @ rows @ rows.T @ a + p @ a
+    assert -(target @ v - epsilon * np.abs(v).sum() - 0.5 * w @ w) == pytest.approx(least, rel=1e-6)

@@ -183,7 +183,7 @@ class LinearSVM(IterativeEstimator):
         elif found.status == "max_iter" and result.iterations < self.max_iter:
             remedy = "rounding hides further progress: scale the features (StandardScaler), or lower C"
             if single:
-                remedy = "single precision ends here: give the samples as float64 for a smaller gap"
+                remedy = "single precision ends here: scale the features, lower C, or give float64"
         return replace(found, message=f"{reached}, above tol={self.tol:g}: {remedy}")
 
     def _solver(self, problem: Problem, method: str, goal: float, start: tuple[Array, Array]) -> Any:

@@ -11,6 +11,7 @@ of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
@@ -63,6 +64,34 @@ class Rows:
         return M
 
 
+@dataclass
+class Points:
+    """Points of the method: where it ends, and the best of either side, which need not be of one point.
+
+    Attributes
+    ----------
+    kept : tuple of ndarray
+        ``a``, ``u − a`` and their multipliers.
+    x, a : ndarray
+        The least ``½‖x‖² + Σ u max(0, A'y − G x − p)``, which is no less than the minimum's negative, and the
+        largest ``−½‖x‖² − p'a``, which is no more.
+    """
+
+    kept: tuple[Array, Array, Array, Array]
+    x: Array
+    a: Array
+    above: float = np.inf
+    below: float = -np.inf
+
+    def judge(self, x: Array, a: Array, losses: float, linear: float) -> None:
+        """Keep what is better than before."""
+        above, below = 0.5 * dot(x, x) + losses, -0.5 * dot(x, x) - linear
+        if above < self.above:
+            self.above, self.x = above, x
+        if below > self.below:
+            self.below, self.a = below, a
+
+
 def box_programme(
     G: Rows,
     p: Array,
@@ -77,17 +106,41 @@ def box_programme(
     Variables near a bound, rather than free, are put on it, once the duality gap is small beside the minimum,
     and no larger than asked.
     """
+    found = inner_point(G, p, u, A, b, gap, expired)
+    if found is None:
+        return None
+    a, t, z, v = found.kept
+    return np.where(a < u * _sure(z), 0.0, np.where(t < u * _sure(v), u, np.minimum(a, u)))
+
+
+def inner_point(
+    G: Rows,
+    p: Array,
+    u: Array,
+    A: Array,
+    b: Array,
+    gap: float = np.inf,
+    expired: Callable[[], bool] = lambda: False,
+) -> Points | None:
+    """Return points within the box that the method went through; None if time is up.
+
+    ``x = G'a`` goes along with its steps: where the terms of that sum cancel, its own rounding errors would
+    be new ones at each step, and multiplied by ``G``.
+    """
     a, t, y = 0.5 * u, 0.5 * u, np.zeros(len(b))
-    q = G.times(G.transposed(a)) + p
+    x = G.transposed(a)
+    points = Points((a, t, 0.0 * a, 0.0 * a), x, a)
+    q = G.times(x) + p
     far = float(np.abs(q).mean()) or 1.0
     z, v = np.maximum(q, 0.0) + far, np.maximum(-q, 0.0) + far
-    best, kept, asked = np.inf, (a, t, z, v), gap
+    best, asked = np.inf, gap
     for _ in range(_ITERATIONS):
         gap, short, rest = dot(a, z) + dot(t, v), b - A @ a, A.T @ y + z - v - q
         # In the end the systems are so ill-conditioned that steps lead away again.
         error = gap + dot(np.abs(rest), u) + far * float(np.abs(short).sum())
         if error < _AS_GOOD * best:  # of those with the same rounding errors the last
-            best, kept = min(best, error), (a, t, z, v)
+            best, points.kept = min(best, error), (a, t, z, v)
+        points.judge(x, a, dot(u, np.maximum(A.T @ y - q, 0.0)), dot(p, a))
         system = _System(G, z / a + v / t, A, expired)
         if expired():
             return None
@@ -104,9 +157,9 @@ def box_programme(
         dz, dv = -z + more - z * d / a, -v + less + v * d / t
         way = min(1.0, _WAY * way_to_zero((a, d), (t, -d), (z, dz), (v, dv)))
         a, t, y, z, v = a + way * d, t - way * d, y + way * dy, z + way * dz, v + way * dv
-        q = G.times(G.transposed(a)) + p
-    a, t, z, v = kept
-    return np.where(a < u * _sure(z), 0.0, np.where(t < u * _sure(v), u, np.minimum(a, u)))
+        x = x + way * G.transposed(d)
+        q = G.times(x) + p
+    return points
 
 
 def _sure(multiplier: Array) -> Array:

@@ -107,7 +107,8 @@ class L1Columns(Columns):
         g = np.append(self.gradient[k], self.slope[k])
         z, slopes = start[:size].copy(), g[:size].copy()
         _hot.l1_model(H, self.factors[:size], z, slopes, 1e-12 if self.idle[k] else 1e-6)
-        self.ends[k, :size] = z
+        # A model that next to nothing bends may end anywhere: then stay, and damp the next one.
+        self.ends[k, :size] = z if np.isfinite(z).all() else start
         move = self.ends[k] - start
         return move[:-1], float(move[-1])
 

@@ -38,8 +38,10 @@ from separatrix.data.memory import view_of
 from separatrix.data.view import Array, DataView
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual
+from separatrix.solvers._hinge_interior import affordable, kinked_programme
 from separatrix.solvers._l1_columns import L1Columns
-from separatrix.solvers._l1_interior import affordable, chosen_rows, l1_programme
+from separatrix.solvers._l1_interior import affordable as l1_affordable
+from separatrix.solvers._l1_interior import chosen_rows, l1_programme
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._newton_columns import (
     GROWTH,
@@ -60,6 +62,10 @@ _COPIED = 1 << 22
 #: How much longer an L1 penalty may show no progress, its bound being poor until the last; the relative gap
 #: below which it is not.
 _L1_PATIENCE, _CLOSE = 3, 1e-2
+#: Relative gap that interior points of losses with kinks may not better.
+_CLOSEST = 1e-6
+#: Curvature of the loss of a sample, that of the penalty being 1, from which single precision leads nowhere.
+_STIFF = 1e8
 #: Bytes of the scores of the columns that go in step.
 _STEP_BYTES = 64 << 20
 #: Rows of a sample, at least, and per feature; how many times more rows the next stage has at most.
@@ -127,14 +133,29 @@ class SemismoothNewton:
         K = problem.columns
         self.given, self.V = V is not None, np.zeros((K, problem.view.shape[0])) if V is None else V
         chosen = np.arange(K) if columns is None else columns
-        room = max(1, _STEP_BYTES // (8 * max(1, *problem.view.shape)))
-        self.batches = [chosen[k : k + room] for k in range(0, chosen.shape[0], room)]
+        self.batches = self._batches(chosen)
         self.primal, self.gap = np.zeros(K), np.zeros(K)
         self.gap[chosen] = np.inf
-        self.single = problem.view.dtype == np.float32 and tol >= SINGLE_TOL
+        self.single = problem.view.dtype == np.float32 and tol >= SINGLE_TOL and not self._stiff()
         #: Whether columns begin with mild problems, as where they got nowhere without.
         self.mild = False
         self._before: tuple[Array, Array, Array] | None = None
+
+    def _stiff(self) -> bool:
+        """Return whether features of large numbers, or a large C, leave single precision no digits."""
+
+        def squares(rows: slice, block: Any) -> float:
+            values = block.data if self.problem.view.sparse else np.ravel(block, order="K")
+            return float(np.vdot(values, values))
+
+        upper, n = self.dual.upper, max(1, self.problem.view.shape[0])
+        mean = float(self.problem.view.map_sum(squares)) / n
+        return not mean * float(upper.sum()) < _STIFF * max(1, int(np.count_nonzero(upper)))
+
+    def _batches(self, columns: Array) -> list[Array]:
+        """Return the columns in groups that go in step."""
+        room = max(1, _STEP_BYTES // (8 * max(1, *self.problem.view.shape)))
+        return [columns[k : k + room] for k in range(0, columns.shape[0], room)]
 
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each Newton step of the columns at hand."""
@@ -145,67 +166,119 @@ class SemismoothNewton:
             if self.dual.l1:
                 yield from self._by_interior_points(control)
                 return
-            self._begin_again()
+            self._begin_again(mild=True)
             if not self.batches:
                 # Rounding had hidden that all is done.
-                objective = float(self.primal.sum())
-                measure = float(self.gap.sum()) / max(objective, 1e-300)
-                yield Step({"objective": objective, "relative_gap": measure}, measure, None)
+                yield self._step()
                 return
-        primal, gap = self.primal, self.gap
-        for own in self.batches:
-            columns: Columns | None = None
-            kind = L1Columns if self.dual.l1 else Columns
-            for view, rows in self._stages(own):
-                last = rows is None
-                columns = kind(self, view, own, rows, columns)
-                while True:
-                    active = columns.measure()
-                    if last:
-                        columns.write(self.coef, self.intercept, self.V)
-                        primal[own], gap[own] = columns.primal, np.maximum(columns.gap, 0.0)
-                        done = float(gap.sum()) / max(float(primal.sum()), 1e-300)
-                        finished = None
-                        if not active.any() and columns.stuck and not self.dual.l1:
-                            finished = "max_iter"
-                        measure = done if np.isfinite(done) else np.inf
-                        record = {"objective": float(primal.sum()), "relative_gap": measure}
-                        yield Step(record, measure, finished)
-                    if not active.any():
-                        break
-                    columns.step(active)
-                    if control.expired():
-                        return
-        if self.dual.l1:
+        while True:
+            for own in self.batches:
+                yield from self._columns(own, control)
+                if control.expired():
+                    return
+            if not (self.single and self._unfinished().any()):
+                break
+            self._begin_again(mild=False)
+        if self.dual.l1 or (self._programmes and self._unfinished().any()):
             yield from self._by_interior_points(control)
 
+    def _columns(self, own: Array, control: Control) -> Iterator[Step]:
+        """Solve some columns; yield a step after each step of theirs on all rows."""
+        columns: Columns | None = None
+        kind = L1Columns if self.dual.l1 else Columns
+        for view, rows in self._stages(own):
+            columns = kind(self, view, own, rows, columns)
+            while True:
+                active = columns.measure()
+                if rows is None:
+                    columns.write(self.coef, self.intercept, self.V)
+                    self.primal[own], self.gap[own] = columns.primal, np.maximum(columns.gap, 0.0)
+                    stuck = not active.any() and columns.stuck
+                    # This is not the end where interior points, or double precision, come next.
+                    yield self._step("max_iter" if stuck and not (self._programmes or self.single) else None)
+                if not active.any():
+                    break
+                columns.step(active)
+                if control.expired():
+                    return
+
+    def _step(self, finished: str | None = None) -> Step:
+        objective = float(self.primal.sum())
+        measure = float(self.gap.sum()) / max(objective, 1e-300)
+        measure = measure if np.isfinite(measure) else np.inf
+        return Step({"objective": objective, "relative_gap": measure}, measure, finished)
+
+    def _unfinished(self) -> Array:
+        """Return which columns have not reached `tol`."""
+        return np.asarray(~(self.gap <= self.tol * self.primal))
+
     def _by_interior_points(self, control: Control) -> Iterator[Step]:
-        """Solve the columns that an L1 penalty has stuck; yield one step for all."""
-        dual, view = self.dual, self.problem.view
-        d, codes, intercept = view.shape[1], dual.codes(np.arange(self.problem.columns)), dual.square > 0
+        """Solve the columns that got nowhere; yield one step for all."""
+        self._keep_better()
+        dual = self.dual
         found = dual.evaluate(self.coef, self.intercept, self.V)
         self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
-        assert codes is not None
-        for k in np.flatnonzero(~(found.primal - found.dual <= self.tol * found.primal)):
-            rows = np.flatnonzero((codes[k] != 0) & (dual.upper > 0))
-            if not affordable(rows.shape[0], d):
-                continue
-            X, y = chosen_rows(view, rows, np.arange(d)), codes[k, rows].astype(np.float64)
-            if intercept:
-                X = np.column_stack([X, np.ones(rows.shape[0])])
-            factors = dual.factors(d)[: X.shape[1]]
-            solved = l1_programme(
-                X, y, dual.upper[rows], factors, 0.0, dual.free, 0.1 * self.tol, control.expired
-            )
+        least = self.tol if dual.l1 else max(self.tol, _CLOSEST)
+        for k in np.flatnonzero(~(found.primal - found.dual <= least * found.primal)):
+            solved = self._l1_solution(int(k), control) if dual.l1 else self._l2_solution(int(k), control)
             if solved is not None:
-                w, b, u = solved
-                self.coef[k], self.intercept[k] = w[:d], w[d] if intercept else b
+                rows, self.coef[k], self.intercept[k], v = solved
                 self.V[k] = 0.0
-                self.V[k, rows] = y * u
+                self.V[k, rows] = v
         self._keep_better()
         found = dual.evaluate(self.coef, self.intercept, self.V)
         objective, measure = float(found.primal.sum()), found.relative_gap
         yield Step({"objective": objective, "relative_gap": measure}, measure, "max_iter")
+
+    @property
+    def _programmes(self) -> bool:
+        """Whether interior points may end what Newton's method leaves."""
+        n, d = self.problem.view.shape
+        return self.dual.l1 or (not self.dual.squared and affordable(n, d + 1))
+
+    def _counted(self, k: int) -> tuple[Array, Array | None]:
+        """Return the samples that count in column k, and their codes; None for numbers."""
+        codes, counted = self.dual.codes(np.array([k])), self.dual.upper > 0
+        if codes is None:
+            return np.flatnonzero(counted), None
+        rows = np.flatnonzero(counted & (codes[0] != 0))
+        return rows, codes[0, rows].astype(np.float64)
+
+    def _l1_solution(self, k: int, control: Control) -> tuple[Array, Array, float, Array] | None:
+        dual, view = self.dual, self.problem.view
+        d, intercept = view.shape[1], dual.square > 0
+        rows, y = self._counted(k)
+        assert y is not None
+        if not l1_affordable(rows.shape[0], d):
+            return None
+        X = chosen_rows(view, rows, np.arange(d))
+        if intercept:
+            X = np.column_stack([X, np.ones(rows.shape[0])])
+        factors = dual.factors(d)[: X.shape[1]]
+        solved = l1_programme(
+            X, y, dual.upper[rows], factors, 0.0, dual.free, 0.1 * self.tol, control.expired
+        )
+        if solved is None:
+            return None
+        w, b, u = solved
+        return rows, w[:d], w[d] if intercept else b, y * u
+
+    def _l2_solution(self, k: int, control: Control) -> tuple[Array, Array, float, Array] | None:
+        dual, view = self.dual, self.problem.view
+        rows, y = self._counted(k)
+        X = chosen_rows(view, rows, np.arange(view.shape[1]))
+        numbers = None if dual.numbers is None else dual.numbers[rows]
+        solved = kinked_programme(
+            X, y, numbers, dual.upper[rows], dual.epsilon, dual.square, dual.free, control.expired
+        )
+        if solved is None:
+            return None
+        (w, v), b = solved, 0.0
+        if dual.square > 0:
+            w, b = w[:-1], float(w[-1]) * dual.square**0.5
+        elif dual.free:
+            b = float(dual.best_intercept(view.scores(w[None]).T, np.array([k]))[0])
+        return rows, w, b, v
 
     def _small(self) -> bool:
         """Return whether calls would cost more than what they compute."""
@@ -265,27 +338,29 @@ class SemismoothNewton:
                 return bool(stuck)
             state.step()
 
-    def _begin_again(self) -> None:
-        """Let the columns that got nowhere begin anew, with mild problems.
+    def _begin_again(self, *, mild: bool) -> None:
+        """Let the columns that got nowhere begin anew in double precision, with mild problems if asked.
 
-        Features of large numbers and a large C: on the way the loss of a few samples is all there is.
+        Features of large numbers and a large C: on the way the loss of a few samples is all there is, and the
+        slopes that single precision rounds away are those that lead on.
         """
+        self._keep_better()
         found = self.dual.evaluate(self.coef, self.intercept, self.V)
         self.primal, self.gap = found.primal, np.maximum(found.primal - found.dual, 0.0)
-        own = np.flatnonzero(~(self.gap <= self.tol * self.primal))
-        self.batches, self.mild = [own] if own.shape[0] else [], True
+        own = np.flatnonzero(self._unfinished())
+        self.batches, self.mild, self.single = self._batches(own), mild, False
         self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
         self.coef[own], self.intercept[own] = 0.0, 0.0
 
     def _keep_better(self) -> None:
-        """Take back the columns that were better before they began anew."""
+        """Take back the weights, and the dual variables, that were better before columns began anew."""
         if self._before is None:
             return
         coef, intercept, V = self._before
         now = self.dual.evaluate(self.coef, self.intercept, self.V)
         then = self.dual.evaluate(coef, intercept, V)
-        worse = ~(now.primal - now.dual <= then.primal - then.dual)
-        self.coef[worse], self.intercept[worse], self.V[worse] = coef[worse], intercept[worse], V[worse]
+        worse, lower = ~(now.primal <= then.primal), ~(now.dual >= then.dual)
+        self.coef[worse], self.intercept[worse], self.V[lower] = coef[worse], intercept[worse], V[lower]
 
     def _stages(self, own: Array) -> Iterator[tuple[DataView, Array | None]]:
         """Yield growing samples of the rows and at last all of them."""
