@@ -63,9 +63,8 @@ REASONS = {
         "both sides",
     },
     "sgd-pass": {
-        "text": "a bare dot product and a bare sum of weights and row, neither waiting for the other, take "
-        "nine tenths of a pass with hinge loss; the logistic function adds some 25 ns a row, for which the "
-        "next row waits",
+        "text": "some 40 of 150 ns a row wait for memory, though rows are asked for ahead, the rest for "
+        "look-ups of weights in the second cache and for the row before",
         "a9a": "14 entries in a row: presumably what surrounds the products, on both sides alike",
     },
 }
