@@ -19,13 +19,13 @@ from separatrix.data.room import allowed
 from separatrix.data.view import Array
 from separatrix.solvers._box_programme import Rows, inner_point
 
-#: Multiply-adds of one matrix up to which a step takes a second or less; bytes of the rows, thrice.
-_WORK, _BYTES = 1e10, float(1 << 30)
+#: Multiply-adds of all columns' matrices, of which a second has more; bytes of the rows, thrice.
+_WORK, _BYTES = 5e9, float(1 << 30)
 
 
-def affordable(n: int, m: int) -> bool:
+def affordable(n: int, m: int, columns: int) -> bool:
     """Return whether the method takes no more than a minute, and some memory, on n samples of m features."""
-    return float(n) * m * m <= _WORK and 24.0 * n * m <= min(_BYTES, allowed() / 4)
+    return float(n) * m * m * columns <= _WORK and 24.0 * n * m <= min(_BYTES, allowed() / 4)
 
 
 def kinked_programme(

@@ -179,7 +179,7 @@ class SemismoothNewton:
             if not (self.single and self._unfinished().any()):
                 break
             self._begin_again(mild=False)
-        if self.dual.l1 or (self._programmes and self._unfinished().any()):
+        if self._programmes():
             yield from self._by_interior_points(control)
 
     def _columns(self, own: Array, control: Control) -> Iterator[Step]:
@@ -193,9 +193,7 @@ class SemismoothNewton:
                 if rows is None:
                     columns.write(self.coef, self.intercept, self.V)
                     self.primal[own], self.gap[own] = columns.primal, np.maximum(columns.gap, 0.0)
-                    stuck = not active.any() and columns.stuck
-                    # This is not the end where interior points, or double precision, come next.
-                    yield self._step("max_iter" if stuck and not (self._programmes or self.single) else None)
+                    yield self._step()
                 if not active.any():
                     break
                 columns.step(active)
@@ -208,6 +206,11 @@ class SemismoothNewton:
         measure = measure if np.isfinite(measure) else np.inf
         return Step({"objective": objective, "relative_gap": measure}, measure, finished)
 
+    def _evaluate(self) -> None:
+        """Compute objectives and gaps of all columns from what they are now, in double precision."""
+        found = self.dual.evaluate(self.coef, self.intercept, self.V)
+        self.primal, self.gap = found.primal, np.maximum(found.primal - found.dual, 0.0)
+
     def _unfinished(self) -> Array:
         """Return which columns have not reached `tol`."""
         return np.asarray(~(self.gap <= self.tol * self.primal))
@@ -216,25 +219,23 @@ class SemismoothNewton:
         """Solve the columns that got nowhere; yield one step for all."""
         self._keep_better()
         dual = self.dual
-        found = dual.evaluate(self.coef, self.intercept, self.V)
+        self._evaluate()
         self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
         least = self.tol if dual.l1 else max(self.tol, _CLOSEST)
-        for k in np.flatnonzero(~(found.primal - found.dual <= least * found.primal)):
+        for k in np.flatnonzero(~(self.gap <= least * self.primal)):
             solved = self._l1_solution(int(k), control) if dual.l1 else self._l2_solution(int(k), control)
             if solved is not None:
                 rows, self.coef[k], self.intercept[k], v = solved
                 self.V[k] = 0.0
                 self.V[k, rows] = v
         self._keep_better()
-        found = dual.evaluate(self.coef, self.intercept, self.V)
-        objective, measure = float(found.primal.sum()), found.relative_gap
-        yield Step({"objective": objective, "relative_gap": measure}, measure, "max_iter")
+        self._evaluate()
+        yield self._step("max_iter")
 
-    @property
     def _programmes(self) -> bool:
-        """Whether interior points may end what Newton's method leaves."""
-        n, d = self.problem.view.shape
-        return self.dual.l1 or (not self.dual.squared and affordable(n, d + 1))
+        """Return whether interior points may end what Newton's method leaves."""
+        (n, d), left = self.problem.view.shape, int(np.count_nonzero(self._unfinished()))
+        return self.dual.l1 or (left > 0 and not self.dual.squared and affordable(n, d + 1, left))
 
     def _counted(self, k: int) -> tuple[Array, Array | None]:
         """Return the samples that count in column k, and their codes; None for numbers."""
@@ -345,10 +346,10 @@ class SemismoothNewton:
         slopes that single precision rounds away are those that lead on.
         """
         self._keep_better()
-        found = self.dual.evaluate(self.coef, self.intercept, self.V)
-        self.primal, self.gap = found.primal, np.maximum(found.primal - found.dual, 0.0)
+        self._evaluate()
         own = np.flatnonzero(self._unfinished())
-        self.batches, self.mild, self.single = self._batches(own), mild, False
+        self.batches, self.mild = self._batches(own), mild
+        self.single = self.given = False
         self._before = self.coef.copy(), self.intercept.copy(), self.V.copy()
         self.coef[own], self.intercept[own] = 0.0, 0.0
 
