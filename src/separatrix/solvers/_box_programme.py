@@ -129,11 +129,10 @@ def inner_point(
     """
     a, t, y = 0.5 * u, 0.5 * u, np.zeros(len(b))
     x = G.transposed(a)
-    points = Points((a, t, 0.0 * a, 0.0 * a), x, a)
     q = G.times(x) + p
     far = float(np.abs(q).mean()) or 1.0
     z, v = np.maximum(q, 0.0) + far, np.maximum(-q, 0.0) + far
-    best, asked = np.inf, gap
+    points, best, asked = Points((a, t, z, v), x, a), np.inf, gap
     for _ in range(_ITERATIONS):
         gap, short, rest = dot(a, z) + dot(t, v), b - A @ a, A.T @ y + z - v - q
         # In the end the systems are so ill-conditioned that steps lead away again.
