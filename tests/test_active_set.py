@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from separatrix.data.memory import view_of
-from separatrix.kernels import RBF
+from separatrix.kernels import RBF, Laplacian
 from separatrix.solvers import active_set
 from separatrix.solvers._dual import Work
 from separatrix.solvers._dual_problem import DualProblem, DualSolution
@@ -76,6 +76,19 @@ def test_violation_is_true_at_the_tolerance_of_single_precision(C, monkeypatch):
     assert violation <= tol
     assert found.violation == pytest.approx(violation, abs=0.02 * tol)
     assert np.abs(found.gradient - gradient).max() <= tol
+
+
+def test_wide_gap_of_a_kernel_without_compiled_loops(monkeypatch):
+    """Its free variables take their last step, too, though no packed samples are at hand."""
+    X, problem = two_classes(600, 1e4)
+    polished, polish = [], active_set.newton
+    monkeypatch.setattr(active_set, "newton", lambda *a, **k: polished.append(k) or polish(*a, **k))
+    matrix = KernelMatrix(Laplacian(0.5), view_of(X), cache_bytes=1e8)
+    solver = SequentialMinimal(matrix, [problem], tol=1e-2, gap=1e-9, direct=20, active=200)
+    run(solver, Below(1e-2), max_iter=10**6)
+    found = solver.solutions[0]
+    assert {"whatever_it_costs": True, "exact": True} in polished
+    assert Work(matrix, problem, found).relative_gap() <= 1e-9
 
 
 @pytest.mark.parametrize("make", [regression, nu_regression])

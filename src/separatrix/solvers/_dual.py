@@ -163,7 +163,8 @@ class Work:
         panels : KernelPanels or None
             These points packed, if that has been done.
         values : ndarray or None
-            Their kernel block; None: rows are computed when needed.
+            Their kernel block; None: rows are computed when needed, for which the kernel must have loops of
+            its own.
         given : ndarray or None
             The points whose rows ``values`` are, where they are not all; the others are computed when needed.
         start : tuple of ndarray or None
@@ -182,7 +183,8 @@ class Work:
         if points is not None:
             variables = points if self.copies == 1 else np.concatenate([points, points + n])
             middle = points.size if self.copies == 2 else int(np.searchsorted(points, self.middle))
-        rows = classes is None and (values is None or given is not None)
+        native = self.matrix.native is not None
+        rows = native and classes is None and (values is None or given is not None)
         alpha, E, upper = start or (self.alpha[variables], self.E[variables], self.upper[variables])
         return State(
             points,
