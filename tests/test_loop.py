@@ -133,6 +133,7 @@ def test_kill_int_leaves_a_usable_model(make, when):
         from separatrix import {make}
         rng = np.random.default_rng(0)
         X = rng.standard_normal((3000, 20)); y = (X[:, 0] + rng.standard_normal(3000) > 0).astype(int)
+        X[:300], y[:300] = X[300:600], 1 - y[300:600]  # which no kernel separates
         model = {make}(tol=None, max_iter=10**9)
         print("ready", flush=True)
         with warnings.catch_warnings(record=True) as caught:

@@ -37,6 +37,8 @@ _WORKING = 1_000
 _ENTRIES = 1 << 21
 #: Most free directions of a joint step, most such steps in a row, most epochs of a round.
 _MOST_FREE, _NEWTON_ROUNDS, _EPOCHS = 1_500, 30, 200
+#: What the gap must fall by in a round or a joint step that the dual does not show.
+_HALF = 0.5
 
 
 class KernelCrammerSinger:
@@ -135,10 +137,14 @@ class KernelCrammerSinger:
         f[self.every, self.classes] += 1.0
         return np.asarray(f)
 
+    def _gaps(self, rows: Array) -> Array:
+        h = self.gradient[rows]
+        return np.asarray(self.cost[rows] * np.maximum(h.max(axis=1) - (self.mu[rows] * h).sum(axis=1), 0.0))
+
     def _measure(self) -> None:
         h = self.gradient
         own = h[self.every, self.classes]
-        self.gaps = self.cost * np.maximum(h.max(axis=1) - (self.mu * h).sum(axis=1), 0.0)
+        self.gaps = self._gaps(self.every)
         quadratic = float((self._alpha * self.scores).sum())
         self.primal = 0.5 * quadratic + float(self.cost @ (h.max(axis=1) - own))
         self.dual = float(self.cost @ (1.0 - self.mu[self.every, self.classes])) - 0.5 * quadratic
@@ -157,14 +163,16 @@ class KernelCrammerSinger:
         """Yield a step after each round; its measure is the relative gap."""
         stuck = 0
         while not control.expired():
-            before = self.dual
+            before, gap = self.dual, self.gap
             working = self._working(_WORKING << stuck)
             self._round(working, control)
             relative = self.gap / self.primal if self.primal > 0 else 0.0
             if relative <= self.tol:
                 self.refresh()
                 relative = self.gap / self.primal if self.primal > 0 else 0.0
-            stuck = 0 if self.dual > before + 1e-13 * abs(self.dual) else stuck + 1
+            # Near the optimum the gap falls with what scores are off by, the dual rises with its square.
+            gains = self.dual > before + 1e-13 * abs(self.dual) or self.gap < _HALF * gap
+            stuck = 0 if gains else stuck + 1
             finished = None
             if stuck > 2 and len(working) == np.count_nonzero(self.cost):
                 self.refresh()
@@ -282,6 +290,7 @@ class KernelCrammerSinger:
 
     def _newton(self, rows: Array, Q: Array, control: Control) -> None:
         """Joint steps of all samples of the set that use several classes."""
+        last = np.inf
         for _ in range(_NEWTON_ROUNDS):
             degrees = freedom(self.mu[rows])
             part = np.flatnonzero(degrees > 0)
@@ -292,8 +301,10 @@ class KernelCrammerSinger:
             d = newton_direction(self.mu[chosen], self.gradient[chosen], self.cost[chosen], gram)
             change = -self.cost[chosen][:, None] * d
             slope = float(-(change * self.gradient[chosen]).sum())
-            if slope <= 1e-3 * self.tol * abs(self.dual):
+            gap = float(self._gaps(rows).sum())
+            if slope <= 0 or (slope <= 1e-3 * self.tol * abs(self.dual) and not gap < _HALF * last):
                 return
+            last = gap
             t = best_part(slope, float((change * (gram @ change)).sum()))
             moved = self.mu[chosen] + t * d
             moved[moved < 1e-14] = 0.0
