@@ -16,7 +16,14 @@ from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
-from separatrix.solvers import _box_group, _newton_columns, box_coordinate, semismooth_newton
+from separatrix.solvers import (
+    _box_finish,
+    _box_group,
+    _newton_columns,
+    box_coordinate,
+    box_rounds,
+    semismooth_newton,
+)
 from separatrix.solvers._cholesky import solver_of
 from separatrix.solvers._hinge_interior import kinked_programme
 
@@ -164,7 +171,8 @@ def test_newton_finishes_what_descent_has_begun(loss: str, monkeypatch: pytest.M
     monkeypatch.setattr(_newton_columns.Columns, "_leap", lambda *a: taken.append(1) or leap(*a))
     monkeypatch.setattr(_box_group, "_EPOCHS", 5)
     monkeypatch.setattr(_box_group, "SLOW", 0)
-    monkeypatch.setattr(box_coordinate.BoxCoordinate, "_newton_fits", lambda *_: True)
+    monkeypatch.setattr(_box_finish.Finish, "pays", True)
+    monkeypatch.setattr(box_rounds, "suitable", lambda *_: False)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-5).fit(X, y)
     assert taken
     assert model.certificate_.status == "converged"
@@ -280,7 +288,7 @@ def test_newton_ends_what_no_step_of_descent_improves() -> None:
 
 
 def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box_coordinate, "_EPOCH_NS", 0.0)  # which decides where data are few
+    monkeypatch.setattr(_box_finish, "_EPOCH_NS", 0.0)  # which decides where data are few
     random = np.random.default_rng(0)
     X, y = sparse.random(400, 900, density=0.05, format="csr", random_state=1), random.integers(5, size=400)
     codes = np.where(np.eye(5, dtype=bool), 1, -1).astype(np.int8)
@@ -292,9 +300,9 @@ def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: 
     (group,) = solver.groups
     group.v[:] = random.random(group.v.shape)
     group.count, group.ahead = 1000, 2000.0
-    assert solver._newton_fits([group])
+    assert _box_finish.Finish(solver, [group]).pays
     group.share = 1e-3
-    assert not solver._newton_fits([group])
+    assert not _box_finish.Finish(solver, [group]).pays
 
 
 def _large_numbers(rows: int = 9000, features: int = 130) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from separatrix.losses import LOSSES
 from separatrix.models.linear_svm import LinearSVC
 from separatrix.models.linear_svr import LinearSVR
 from separatrix.problem import Problem
-from separatrix.solvers import _box_group
+from separatrix.solvers import _box_finish, _box_group, box_rounds
 from separatrix.solvers._box_dual import BoxDual
 from separatrix.solvers._loop import Below, run
 from separatrix.solvers.box_coordinate import BoxCoordinate
@@ -470,10 +470,12 @@ def test_warm_start_goes_on():
     assert sparse_model.fit(IRIS, SPECIES).n_iter_ <= first
 
 
-def test_newton_finishes_what_is_slow(monkeypatch):
+@pytest.mark.parametrize("by_rounds", [False, True])
+def test_others_finish_what_is_slow(by_rounds, monkeypatch):
     monkeypatch.setattr(_box_group, "_EPOCHS", 5)
     monkeypatch.setattr(_box_group, "SLOW", 0)
-    monkeypatch.setattr(BoxCoordinate, "_newton_fits", lambda *_: True)
+    monkeypatch.setattr(_box_finish.Finish, "pays", True)
+    monkeypatch.setattr(box_rounds, "suitable", lambda *_: by_rounds)
     rng = np.random.default_rng(0)
     X = sparse.random_array((150, 300), density=0.1, rng=rng, format="csr") * 30.0
     y = rng.integers(0, 3, 150)

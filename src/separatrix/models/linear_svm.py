@@ -85,7 +85,7 @@ class LinearSVC(PathOverC, LinearClassifier, LinearSVM):
         How to solve it; the solution is the same. "newton": semismooth Newton steps, for kinks within the
         method of multipliers; "dual": coordinate descent in the dual; "working-set": proximal Newton for L1.
         "auto" takes Newton where features are few and samples are more (or very few), else the dual, and
-        Newton to finish what is slow.
+        Newton, or active sets of sparse samples, to finish what is slow.
     penalize_intercept : bool, default=True
         False leaves the intercept out of the penalty.
     warm_start : bool, default=False

@@ -36,6 +36,10 @@ from separatrix.solvers._loop import Outcome
 LOSS_NAMES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
 """The losses whose dual is a box."""
 
+#: Least and greatest multiple of weights, and how often the range between them is halved.
+_MULTIPLES, _HALVINGS = (0.5, 2.0), 48
+#: How many times what rounded weights lack is added before they are rounded, which takes some away again.
+_LONGER = (1.0, 2.0, 4.0)
 #: Columns whose double precision weights fill two cache lines, which processors fetch together.
 _LINE = 16
 
@@ -90,6 +94,14 @@ class BoxDual:
         if self.numbers is not None:
             return None
         return np.ascontiguousarray(self.problem.codes[:, columns].T[:, self.problem.classes])
+
+    def counted(self, k: int) -> tuple[Array, Array | None]:
+        """Return the samples that count in column k, and their codes; None for numbers."""
+        codes, counted = self.codes(np.array([k])), self.upper > 0
+        if codes is None:
+            return np.flatnonzero(counted), None
+        rows = np.flatnonzero(counted & (codes[0] != 0))
+        return rows, codes[0, rows].astype(np.float64)
 
     def lengths(self, W: Array) -> Array:
         """Return ``‖w‖²`` of each column (row of ``W``); with an L1 penalty ``‖w‖₁``."""
@@ -191,6 +203,64 @@ class BoxDual:
         if self.numbers is not None:
             return V @ self.numbers - self.epsilon * np.abs(V).sum(axis=1), square
         return np.abs(V).sum(axis=1), square  # v has the sign of t = ±1
+
+    def judged(self, k: int, v: Array) -> tuple[Array, float, float, float]:
+        """Return the best multiple of column k's weights ``Σ v x``, the intercept, objective and bound."""
+        W, total = self.view.transposed(v[:, None]).T, np.array([v.sum()])
+        F, own, squares = self.view.scores(W).T, np.array([k]), self.lengths(W)
+        b = self.best_intercept(F, own) if self.free else self.square * total
+        s, primal = self.best_multiple(F + b, own, squares, b)
+        bound = self.bound(*self.sums(v[None]), squares, total)
+        return s[0] * W[0], float(s[0] * b[0]), float(primal[0]), float(bound[0])
+
+    def best_multiple(self, F: Array, columns: Array, squares: Array, b: Array) -> tuple[Array, Array]:
+        """Return which multiple of its weights and intercept is best for each column, and the objective.
+
+        From scores (columns, n), ``‖w‖²`` and intercepts. With a very large C all that samples lack is as
+        little as rounding, and costs more than all else: weights a trifle longer lack nothing.
+        """
+        loss, upper, codes = self.problem.loss, self.upper, self.codes(columns)
+        M, t = (F, self.numbers) if codes is None else (codes * F, 0.0)
+        curve = 2.0 * self.primal(squares, b, np.zeros_like(b))
+
+        def objective(s: Array) -> Array:
+            losses = loss.value(s[:, None] * M - t)
+            if codes is not None:
+                losses[codes == 0] = 0.0
+            return np.asarray(0.5 * curve * s * s + losses @ upper)
+
+        low, high = (np.full(F.shape[0], end) for end in _MULTIPLES)
+        for _ in range(_HALVINGS):
+            s = 0.5 * (low + high)
+            rises = curve * s + (M * loss.slope(s[:, None] * M - t)) @ upper > 0
+            low, high = np.where(rises, low, s), np.where(rises, s, high)
+        found = np.stack([np.ones_like(low), low, high])
+        values = np.stack([objective(s) for s in found])
+        best = values.argmin(axis=0)[None]
+        return np.take_along_axis(found, best, 0)[0], np.take_along_axis(values, best, 0)[0]
+
+    def rounded(self, coef: Array, intercept: Array, V: Array, tol: float) -> tuple[Array, Array, Evaluation]:
+        """Return weights and intercepts in the precision of the data, and what they achieve and prove.
+
+        Where single precision leaves samples short of the margin and C makes that dear, weights that are
+        longer by as little as that are the better ones to round.
+        """
+        dtype = self.view.dtype
+        W, b = coef.astype(dtype), intercept.astype(dtype)
+        found = self.evaluate(W, b, V)
+        if dtype == np.float64 or self.l1 or found.relative_gap <= tol:
+            return W, b, found
+        more = np.zeros(self.columns)
+        for k in np.flatnonzero(~(found.primal - found.dual <= tol * found.primal)):
+            own, w, c = np.array([k]), W[k : k + 1].astype(np.float64), b[k : k + 1].astype(np.float64)
+            more[k] = self.best_multiple(self.view.scores(w, c).T, own, self.lengths(w), c)[0][0] - 1.0
+        for times in _LONGER:
+            s = 1.0 + times * more
+            longer, moved = (s[:, None] * coef).astype(dtype), (s * intercept).astype(dtype)
+            better = self.evaluate(longer, moved, V).primal < found.primal
+            W[better], b[better] = longer[better], moved[better]
+            found = self.evaluate(W, b, V)
+        return W, b, found
 
     def best_intercept(self, F: Array, columns: Array) -> Array:
         """Return the constant that is best added to the scores of these columns, (columns, n).

@@ -25,8 +25,10 @@ SAFE = 0.95
 _EPOCHS, SLOW = 30, 150
 #: Epochs before the first extrapolation, and between two; stored values visited per number it looks at.
 _CREEPING, _EVERY, _WORTH = 10, 3, 3.0
+#: Relative gap from which on another multiple of the weights may have a far better objective.
+_FAR = 0.5
 #: Part of tol that rounded scores may cost: beyond, double precision takes over.
-_ROUNDED = 0.1
+ROUNDED = 0.1
 #: Checks without a better gap after which all samples wake.
 _PATIENCE = 3
 
@@ -90,6 +92,7 @@ class Group:
         )
         self.worked = 0.0  # stored values visited since the last extrapolation
         self.primal, self.gap = np.zeros(own.shape[0]), np.full(own.shape[0], np.inf)
+        self.multiple: Array = np.ones(own.shape[0])  # of the weights, which is the model
         self.best, self.poor, self.count, self.checked = np.inf, 0, 0, 0
         self.factor = self.strict = 1.0
         self.level = 0.0
@@ -154,22 +157,25 @@ class Group:
             self.extrapolation.step()
             self.worked = 0.0
 
-    def _scores(self) -> Array:
-        """Return the scores without intercept, (columns, n), in double precision."""
+    def _scores(self, dtype: np.dtype[Any]) -> Array:
+        """Return the scores without intercept, (columns, n), computed in this precision."""
         view = self.solver.view
-        out = np.empty((view.shape[0], self.padded), dtype=self.dtype)
+        out, weights = (
+            np.empty((view.shape[0], self.padded), dtype=dtype),
+            self.weights.astype(dtype, copy=False),
+        )
         for part in view.parts():
-            _hot.padded_scores(*row_arguments(view.read(part)), self.weights, out[part])
+            _hot.padded_scores(*row_arguments(view.read(part)), weights, out[part])
         return np.ascontiguousarray(out[:, : self.own.shape[0]].T, dtype=np.float64)
 
-    def _check(self) -> None:
+    def _look(self, dtype: np.dtype[Any]) -> tuple[Array, Array, float]:
+        """Compute objectives and gaps in this precision; return scores, ``Σ v`` and the relative gap."""
         dual, m = self.dual, self.own.shape[0]
-        F = self._scores()
+        F = self._scores(dtype)
         norms = np.einsum("jk,jk->k", self.weights, self.weights, dtype=np.float64)[:m]
         V = np.ascontiguousarray(self.v[:, :m].T, dtype=np.float64)
-        b = self._intercept(F)
+        b, problem, sums = self._intercept(F), self.solver.problem, V.sum(axis=1)
         F += b[:, None]
-        problem, sums = self.solver.problem, V.sum(axis=1)
         if dual.numbers is not None:
             losses = problem.loss.value(F - dual.numbers) @ dual.upper
         else:
@@ -177,15 +183,26 @@ class Group:
             losses = np.where(y != 0, problem.loss.value(y * F), 0.0) @ dual.upper
         self.primal = dual.primal(norms, b, losses)
         bound = dual.bound(*dual.sums(V), norms, sums)
+        self.multiple = np.ones(m)
+        if self.count >= SLOW and bool(((self.primal - bound) > _FAR * self.primal).any()):
+            # Weights that are nearly those of the solution may be far from its objective.
+            self.multiple, self.primal = dual.best_multiple(F, self.own, norms, b)
         self.gap = np.maximum(self.primal - bound, 0.0)
         if dual.free:
             self.gap += np.abs(sums) * (1.0 + np.abs(b))
-        relative = float(self.gap.sum()) / max(float(self.primal.sum()), 1e-300)
+        return F, sums, float(self.gap.sum()) / max(float(self.primal.sum()), 1e-300)
+
+    def _check(self) -> None:
+        dual = self.dual
+        F, sums, relative = self._look(self.dtype)
+        if self.solver.delicate and self.dtype == np.float32 and relative <= SAFE * self.solver.tol:
+            F, sums, relative = self._look(np.dtype(np.float64))
+            self.rounded = relative > SAFE * self.solver.tol
         self.level = float(self.primal.sum())
         if self.dtype == np.float32 and not dual.squared:
             # A loss with kinks charges every score on a kink for its rounding.
             scores = float(np.finfo(np.float32).eps) * float((np.abs(F) @ dual.upper).sum())
-            self.rounded = scores > _ROUNDED * self.solver.tol * self.level
+            self.rounded = scores > ROUNDED * self.solver.tol * self.level
         self.poor = 0 if relative < 0.9 * self.best else self.poor + 1
         self.best = min(self.best, relative)
         # Rounding may stand in the way, which single precision shows soon.
@@ -220,4 +237,5 @@ class Group:
     def parameters(self) -> tuple[Array, Array]:
         """Return weights and intercepts."""
         weights = self.weights[:, : self.own.shape[0]].T
-        return weights, self._intercept(self._scores() if self.dual.free else weights)
+        b = self._intercept(self._scores(self.dtype) if self.dual.free else weights)
+        return self.multiple[:, None] * weights, self.multiple * b

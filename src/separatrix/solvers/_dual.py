@@ -442,7 +442,7 @@ class Work:
         ``w'w / (Σa)²`` is at least a quarter of the squared distance of the classes' convex hulls.
         """
         solution = self.solution
-        if not np.isinf(self.upper).any():
+        if self.problem.solvable or not np.isinf(self.upper).any():
             return False
         total = float(solution.alpha.sum())
         square = dot(solution.alpha, solution.gradient - self.problem.linear)

@@ -27,6 +27,8 @@ class DualProblem:
         A feasible start.
     separate : bool
         Whether ``Σ a`` stays too, that is the sums over either sign: the nu-problems.
+    solvable : bool
+        Whether there is known to be a solution, even where ``u`` is infinite.
     """
 
     rows: Array
@@ -35,6 +37,7 @@ class DualProblem:
     upper: Array
     start: Array
     separate: bool = False
+    solvable: bool = False
 
 
 @dataclass

@@ -24,7 +24,7 @@ _TRIES = 10
 #: What is added to the diagonal of K, relative to its mean: little, then more if K is not positive definite.
 _RIDGES = (1e-13, 1e-10, 1e-7)
 #: Most and least free variables of a step.
-_MOST, _LEAST = 3000, 2
+MOST_FREE, _LEAST = 3000, 2
 #: A Newton step on f variables takes as long as one of a pair among f³ over this many variables.
 _COST = 12
 #: Free variables up to which a step stops at every bound that it meets, one after the other.
@@ -47,7 +47,7 @@ def newton(work: Work, state: State, *, whatever_it_costs: bool = False, exact: 
     if work.copies == 2:
         # Only one of the two variables of a point: their columns are the same.
         free = free[np.unique(free % (alpha.size // 2), return_index=True)[1]]
-    if not _LEAST <= free.size <= _MOST or free.size**2 * 24 > work.matrix.cache_bytes:
+    if not _LEAST <= free.size <= MOST_FREE or free.size**2 * 24 > work.matrix.cache_bytes:
         return False
     steps = min(state.loop.steps - state.newton_at, state.steps_left())
     if not whatever_it_costs and steps * state.width < newton_cost(work, state):

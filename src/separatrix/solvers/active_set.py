@@ -17,7 +17,7 @@ from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.solvers._dual import Work, dot, run_loops
 from separatrix.solvers._dual_state import State
-from separatrix.solvers._interior import interior, rank_bound
+from separatrix.solvers._interior import interior, rank_bound, value
 from separatrix.solvers._newton import newton
 from separatrix.solvers.kernel_matrix import Precision
 
@@ -48,6 +48,8 @@ _TRUST, _FAIR = 0.1, 0.25
 _EXTREMES = 5.0
 #: How often E is computed in double near the margin alone, and what is near, in units of its rounding error.
 _SHARPENINGS, _FAR = 4, 10.0
+#: What the violation, or the relative value, must fall by within so many rounds.
+_FALLEN, _GAINED, _IDLE = 0.9, 1e-13, 12
 #: Most points of that sample.
 _SAMPLE = 5000
 #: Points that may come to matter near the solution: within so many times the violation.
@@ -93,6 +95,8 @@ class ActiveSet:
         #: About how far steps have led E from what it stands for.
         self.drift = 0.0
         self.polished = self.sharpened = 0
+        #: Least violation and value so far, and rounds since one of them fell.
+        self.best, self.idle = (np.inf, np.inf), 0
         self.values: Array | None = None
         self.state: State | None = None
 
@@ -133,6 +137,18 @@ class ActiveSet:
                 if points.size < _FEWER * self.state.alpha.size:
                     self._renew(points, score)
             yield from self._solve(violation, seconds)
+            if self._stalls(violation):
+                if self.precision == "float64":
+                    return work.finish("rounding")
+                # Steps work on E in the precision of the rows: what violates may be less than its rounding.
+                self.precision, self.state, self.values, self.idle = "float64", None, None, 0
+
+    def _stalls(self, violation: float) -> bool:
+        """Return whether many rounds have led nowhere, neither in violation nor in value."""
+        now, (least, lowest) = value(self.work), self.best
+        gained = violation < _FALLEN * least or now < lowest - _GAINED * abs(lowest)
+        self.best, self.idle = (min(violation, least), min(now, lowest)), 0 if gained else self.idle + 1
+        return self.idle > _IDLE
 
     def _by_rank(self) -> bool:
         """Solve the problem at once if the rank of the kernel matrix is low; return whether that was done."""
@@ -196,7 +212,7 @@ class ActiveSet:
 
     def _renew(self, points: Array, score: Array) -> None:
         """Make other points active."""
-        work, self.state = self.work, None
+        work, before, self.state = self.work, self.state, None
         budget = work.matrix.cache_bytes / 2
         fits = np.dtype(self.precision).itemsize * points.size**2 <= budget
         given = None
@@ -216,6 +232,8 @@ class ActiveSet:
             row_bytes=budget,
         )
         self.state.loop.keeps = True
+        if before is not None:
+            self.state.newton_at = before.newton_at - before.loop.steps
 
     def _solve(self, violation: float, seconds: float) -> Iterator[None]:
         """Solve the problem in the active points, and take the solution over."""
@@ -235,7 +253,7 @@ class ActiveSet:
         while state.status == "running":
             run_loops([state.loop], seconds)
             solution.steps = steps + state.loop.steps - before
-            if float(np.abs(state.alpha).max()) > _HUGE * self.bound:
+            if not work.problem.solvable and float(np.abs(state.alpha).max()) > _HUGE * self.bound:
                 break  # whether there is a solution is asked with all points
             if state.status == "max_iter" and state.loop.steps - before < limit:
                 if violation > self.scale:

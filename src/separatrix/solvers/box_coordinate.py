@@ -14,7 +14,6 @@ which the intercept follows every step, and after each epoch the multiplier move
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,30 +21,22 @@ from separatrix.data.threads import in_threads
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import BoxDual
-from separatrix.solvers._box_group import SAFE, SLOW, Group
+from separatrix.solvers._box_finish import LANES, Finish
+from separatrix.solvers._box_group import ROUNDED, SAFE, Group
 from separatrix.solvers._loop import Control, Outcome, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._rows import in_memory
 
-if TYPE_CHECKING:
-    from separatrix.solvers.semismooth_newton import SemismoothNewton
-
 #: Least curvature of a dual variable, whose steps go from one end to the other.
 _FLAT = 1e-25
-#: Bytes of the weights of one feature in a group of columns, at most; columns of a register.
-_MOST_BYTES, _LANES = 256, 8
+#: Bytes of the weights of one feature in a group of columns, at most.
+_MOST_BYTES = 256
 #: Tolerances from here on are reached in single precision, unless steps are too stiff for it.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 1e6
-#: Epochs after which it is asked again whether Newton's method would be quicker.
+#: Epochs after which it is asked again whether another method would be quicker.
 _REFLECT = 8
-#: Nanoseconds per number in the cube of Newton's matrices, for all steps; of a visit per stored value, for
-#: one column, and for as many more as a register holds; of an epoch besides.
-_NEWTON_NS, _VISIT_NS, _EPOCH_NS = 0.6, 1.5, 1e5
-#: The same per number of the samples whose inner products they are; how long Newton's method may take where
-#: no step gains any more.
-_PRODUCT_NS, _RESCUE_NS = 2.0, 3e10
-#: Epochs that Newton's method costs where conjugate gradients take the place of matrices.
-_ITERATED = 400.0
+#: Rounding unit of single precision.
+_UNIT = 6e-8
 #: How steeply a sample's dual variable is guessed to rise with its margin's shortfall from given weights.
 _SLOPE = 5.0
 
@@ -69,7 +60,7 @@ class BoxCoordinate:
     seed : int
         Where the random orders start.
     newton : bool
-        Whether Newton's method may finish what is slow.
+        Whether another method may finish what is slow.
 
     Examples
     --------
@@ -114,8 +105,11 @@ class BoxCoordinate:
         self.norms = np.maximum(norms + self.constant, _FLAT)
         stiffness = float((self.dual.upper * self.norms).max(initial=0.0))
         self.single = tol >= _SINGLE_TOL and (self.dual.squared or stiffness < _SINGLE_STIFFNESS)
+        # What rounded scores may add to squares of what samples lack: it is looked at in double.
+        rounded = 4.0 * _UNIT**2 * float(self.dual.upper @ self.norms) * self.view.row_elements
+        self.delicate = self.dual.squared and rounded > ROUNDED * tol
         self.primal, self.gap = np.zeros(problem.columns), np.full(problem.columns, np.inf)
-        self.newton_solver: SemismoothNewton | None = None
+        self.finisher: Finish | None = None
         self.groups = self._grouped()
         if self.coef.any():
             self._start()
@@ -152,8 +146,8 @@ class BoxCoordinate:
         dtype = np.dtype(np.float32 if self.single else np.float64)
         K = self.problem.columns
         # Two groups at least, for two threads, where they fill registers.
-        count = max(2 if K > _LANES else 1, -(-K * dtype.itemsize // _MOST_BYTES))
-        width = -(-K // (count * _LANES)) * _LANES
+        count = max(2 if K > LANES else 1, -(-K * dtype.itemsize // _MOST_BYTES))
+        width = -(-K // (count * LANES)) * LANES
         starts = range(0, K, width)
         return [Group(self, np.arange(k, min(k + width, K)), dtype, self.seed + k) for k in starts]
 
@@ -170,7 +164,7 @@ class BoxCoordinate:
             for group in looked:
                 self.primal[group.own], self.gap[group.own] = group.primal, group.gap
             if looked:
-                measure, objective = self._measure(), float(self.primal.sum())
+                measure, objective = self.measure(), float(self.primal.sum())
                 # What is rounded may not be called converged yet.
                 if SAFE * self.tol < measure <= self.tol:
                     measure = float(np.nextafter(self.tol, np.inf))
@@ -185,15 +179,17 @@ class BoxCoordinate:
                 "objective": objective if known else None,
                 "relative_gap": measure if known else None,
             }
-            # What no step improves any more in double precision is left to Newton's method, or as it is.
+            # What no step improves any more in double precision is left to another method, or as it is.
             halted = stuck and not self.single and measure > self.tol
             lost = [group for group in self.groups if group.stuck] if halted and self.newton else []
-            rescued = bool(lost) and self._newton_cost(lost) <= _RESCUE_NS
+            rescue = Finish(self, lost) if lost else None
+            rescued = rescue is not None and rescue.bearable
             yield Step(record, measure, "max_iter" if halted and not rescued else None)
             if control.reason() is not None:
                 return
-            if rescued:
-                yield from self._finish_with_newton(control, lost)
+            if rescue is not None and rescued:
+                self.finisher = rescue
+                yield from rescue.steps(control)
                 return
             if self.single and (stuck or any(group.rounded for group in self.groups)):
                 self._promote()
@@ -202,70 +198,15 @@ class BoxCoordinate:
                 continue
             slow = [group for group in self.groups if group.slow and not group.done]
             all_slow = slow and len(slow) == sum(not group.done for group in self.groups)
-            if self.newton and all_slow and self._newton_fits(slow):
-                yield from self._finish_with_newton(control, slow)
+            if self.newton and all_slow and (other := Finish(self, slow)).pays:
+                self.finisher = other
+                yield from other.steps(control)
                 return
 
-    def _measure(self) -> float:
+    def measure(self) -> float:
+        """Return the gap of all columns, relative to their objective."""
         total, gap = float(self.primal.sum()), float(self.gap.sum())
         return gap / total if np.isfinite(gap) and total > 0 else np.inf
-
-    def _newton_cost(self, groups: list[Group]) -> float:
-        """Return about how many nanoseconds Newton's method takes, by matrices of samples or of features."""
-        from separatrix.solvers._newton_columns import MOST_FREE
-
-        most = np.inf if self.dual.squared else self.dual.upper[:, None] * (1.0 - 1e-6)
-        free = max(int(np.count_nonzero((g.v != 0) & (np.abs(g.v) < most), axis=0).max()) for g in groups)
-        size = min(free, self.view.shape[1])
-        numbers = _NEWTON_NS * float(size) ** 3 if size <= MOST_FREE else np.inf
-        if free < self.view.shape[1]:
-            numbers += _PRODUCT_NS * float(free) ** 2 * self.view.row_elements
-        if self.view.sparse:
-            numbers = min(numbers, _ITERATED * self._visit_ns)
-        return float(numbers * sum(g.own.shape[0] for g in groups))
-
-    @property
-    def _visit_ns(self) -> float:
-        """Nanoseconds in which all samples are visited for one column."""
-        return _VISIT_NS * float(self.visits.order.shape[0]) * (self.view.row_elements + 1.0)
-
-    def _newton_fits(self, slow: list[Group]) -> bool:
-        """Return whether Newton's method costs no more than the epochs that it saves: a guess at first."""
-        # Epochs cost what they visit: samples at rest, in the end most, cost nothing.
-        epochs = [g.ahead if g.count > SLOW else min(g.ahead, 2.0 * g.count) for g in slow]
-        each = [_EPOCH_NS + self._visit_ns * g.share * (1.0 + g.padded // _LANES) for g in slow]
-        return bool(self._newton_cost(slow) < np.dot(epochs, each))
-
-    def _finish_with_newton(self, control: Control, slow: list[Group]) -> Iterator[Step]:
-        """Solve the columns that coordinate descent approaches slowly by Newton's method."""
-        from separatrix.solvers.semismooth_newton import SemismoothNewton
-
-        self.coef, self.intercept = np.empty_like(self.coef), np.empty_like(self.intercept)
-        for group in self.groups:
-            self.coef[group.own], self.intercept[group.own] = group.parameters()
-        own = np.concatenate([group.own for group in slow])
-        settings = self.dual.C, self.dual.scaling
-        self.newton_solver = SemismoothNewton(
-            self.problem,
-            C=settings[0],
-            scaling=settings[1],
-            coef=self.coef,
-            intercept=self.intercept,
-            tol=self.tol,
-            columns=own[self.gap[own] > SAFE * self.tol * self.primal[own]],
-            V=self._dual_variables(self.groups),
-        )
-        found = self.newton_solver
-        for step in found.steps(control):
-            chosen = np.concatenate(found.batches)
-            known = np.isfinite(found.gap[chosen])
-            self.primal[chosen[known]], self.gap[chosen[known]] = (
-                found.primal[chosen[known]],
-                found.gap[chosen[known]],
-            )
-            step.measure = self._measure()
-            step.record.update(objective=float(self.primal.sum()), relative_gap=step.measure)
-            yield step
 
     def _promote(self) -> None:
         """Go on in double precision."""
@@ -276,7 +217,15 @@ class BoxCoordinate:
             group.take_over(V[group.own])
             group.follow(next(before for before in old if group.own[0] in before.own))
 
+    def parameters(self) -> tuple[Array, Array, Array]:
+        """Return weights, intercepts and dual variables of all columns."""
+        coef, intercept = np.empty_like(self.coef), np.empty_like(self.intercept)
+        for group in self.groups:
+            coef[group.own], intercept[group.own] = group.parameters()
+        return coef, intercept, self._dual_variables(self.groups)
+
     def _dual_variables(self, groups: list[Group]) -> Array:
+        """Return the dual variables of all columns, (columns, n)."""
         V = np.zeros((self.problem.columns, self.view.shape[0]))
         for group in groups:
             V[group.own] = group.v[:, : group.own.shape[0]].T
@@ -284,16 +233,11 @@ class BoxCoordinate:
 
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters in the data's precision and what they prove."""
-        coef = np.empty((self.problem.columns, self.view.shape[1]), dtype=self.view.dtype)
-        intercept = np.empty(self.problem.columns, dtype=self.view.dtype)
-        if self.newton_solver is not None:
-            coef[:], intercept[:] = self.newton_solver.coef, self.newton_solver.intercept
-            V = self.newton_solver.V
+        if self.finisher is not None:
+            coef, intercept, V = self.finisher.coef, self.finisher.intercept, self.finisher.V
         else:
-            for group in self.groups:
-                coef[group.own], intercept[group.own] = group.parameters()
-            V = self._dual_variables(self.groups)
-        found = self.dual.evaluate(coef, intercept, V)
+            coef, intercept, V = self.parameters()
+        coef, intercept, found = self.dual.rounded(coef, intercept, V, self.tol)
         samples = int(np.count_nonzero(self.dual.upper > 0))
         certificate = found.certificate(outcome, self.tol, samples)
         return Result(coef, intercept, certificate, outcome.history, outcome.iterations)

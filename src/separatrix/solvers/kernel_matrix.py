@@ -15,6 +15,7 @@ from separatrix.data.threads import in_threads
 from separatrix.data.view import Array, csr_parts
 from separatrix.kernels import RBF, Kernel, Linear, Polynomial
 from separatrix.solvers._loop import OutOfTimeError
+from separatrix.solvers._sparse_products import SparseProducts
 
 Precision = Literal["float32", "float64"]
 
@@ -197,6 +198,10 @@ class KernelMatrix:
             # Packed samples are dense: wide sparse ones that do not fit are better left to sparse products.
             if not samples.sparse or self._fits("float32"):
                 self.native = native_of(kernel)
+        #: Inner products of wide sparse samples, where they are the kernel.
+        self._inner: SparseProducts | None = None
+        if isinstance(samples, CsrView) and self.native is None and isinstance(kernel, Linear):
+            self._inner = SparseProducts(samples.array, cache_bytes / 4)
         if self.native is not None:
             if samples.sparse and samples.shape[0] * samples.shape[1] <= _FEW_NUMBERS:
                 # Few have the bits of dense ones: which of two equal samples is chosen hangs on them.
@@ -227,6 +232,8 @@ class KernelMatrix:
 
     def targets_at_once(self, rows: int) -> int:
         """Return for how many targets a product over so many rows takes a bounded time."""
+        if self._inner is not None:
+            return self.shape[0]
         if self.native is None:
             texts = self.kernel.samples == "texts" and self._gram is None
             return max(1, (_TEXT_PIECE if texts else _PIECE) // max(1, rows))
@@ -354,6 +361,8 @@ class KernelMatrix:
         """Return entries from the kernel itself, checked."""
         if self.precomputed:
             values = np.asarray(self._take(rows))[:, columns]
+        elif self._inner is not None:
+            values = self._inner.block(rows, columns)
         else:
             values = self.kernel(self._take(rows), self._take(columns))
         self.entries += rows.size * columns.size
@@ -415,6 +424,8 @@ class KernelMatrix:
         if self.native is not None:
             coef = np.ascontiguousarray(coef, dtype=np.float64)
             return self._native_product(rows, coef, targets, self._chosen(precision))
+        if self._inner is not None:
+            return self._inner.sums(rows, coef, targets)
         targets = np.arange(self.shape[0]) if targets is None else np.asarray(targets)
         out = np.zeros((targets.size, coef.shape[1]))
         step = max(1, _PIECE // max(1, rows.size))

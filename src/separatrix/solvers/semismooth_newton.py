@@ -237,18 +237,10 @@ class SemismoothNewton:
         (n, d), left = self.problem.view.shape, int(np.count_nonzero(self._unfinished()))
         return self.dual.l1 or (left > 0 and not self.dual.squared and affordable(n, d + 1, left))
 
-    def _counted(self, k: int) -> tuple[Array, Array | None]:
-        """Return the samples that count in column k, and their codes; None for numbers."""
-        codes, counted = self.dual.codes(np.array([k])), self.dual.upper > 0
-        if codes is None:
-            return np.flatnonzero(counted), None
-        rows = np.flatnonzero(counted & (codes[0] != 0))
-        return rows, codes[0, rows].astype(np.float64)
-
     def _l1_solution(self, k: int, control: Control) -> tuple[Array, Array, float, Array] | None:
         dual, view = self.dual, self.problem.view
         d, intercept = view.shape[1], dual.square > 0
-        rows, y = self._counted(k)
+        rows, y = dual.counted(k)
         assert y is not None
         if not l1_affordable(rows.shape[0], d):
             return None
@@ -266,7 +258,7 @@ class SemismoothNewton:
 
     def _l2_solution(self, k: int, control: Control) -> tuple[Array, Array, float, Array] | None:
         dual, view = self.dual, self.problem.view
-        rows, y = self._counted(k)
+        rows, y = dual.counted(k)
         X = chosen_rows(view, rows, np.arange(view.shape[1]))
         numbers = None if dual.numbers is None else dual.numbers[rows]
         solved = kinked_programme(
@@ -385,9 +377,7 @@ class SemismoothNewton:
     def finish(self, outcome: Outcome) -> Result:
         """Return the parameters in the data's precision and what they prove."""
         self._keep_better()
-        dtype = self.problem.view.dtype
-        coef, intercept = self.coef.astype(dtype), self.intercept.astype(dtype)
-        found = self.dual.evaluate(coef, intercept, self.V)
+        coef, intercept, found = self.dual.rounded(self.coef, self.intercept, self.V, self.tol)
         samples = int(np.count_nonzero(self.dual.upper > 0))
         certificate = found.certificate(outcome, self.tol, samples)
         if self.dual.l1:
