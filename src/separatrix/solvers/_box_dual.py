@@ -32,14 +32,11 @@ from separatrix.data.view import BLOCK_BYTES, Array
 from separatrix.problem import Problem
 from separatrix.solvers._coordinate_rows import row_arguments
 from separatrix.solvers._loop import Outcome
+from separatrix.solvers._multiple import LONGER, best_multiple
 
 LOSS_NAMES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
 """The losses whose dual is a box."""
 
-#: Least and greatest multiple of weights, and how often the range between them is halved.
-_MULTIPLES, _HALVINGS = (0.5, 2.0), 48
-#: How many times what rounded weights lack is added before they are rounded, which takes some away again.
-_LONGER = (1.0, 2.0, 4.0)
 #: Columns whose double precision weights fill two cache lines, which processors fetch together.
 _LINE = 16
 
@@ -216,8 +213,7 @@ class BoxDual:
     def best_multiple(self, F: Array, columns: Array, squares: Array, b: Array) -> tuple[Array, Array]:
         """Return which multiple of its weights and intercept is best for each column, and the objective.
 
-        From scores (columns, n), ``‖w‖²`` and intercepts. With a very large C all that samples lack is as
-        little as rounding, and costs more than all else: weights a trifle longer lack nothing.
+        From scores (columns, n), ``‖w‖²`` and intercepts.
         """
         loss, upper, codes = self.problem.loss, self.upper, self.codes(columns)
         M, t = (F, self.numbers) if codes is None else (codes * F, 0.0)
@@ -229,15 +225,10 @@ class BoxDual:
                 losses[codes == 0] = 0.0
             return np.asarray(0.5 * curve * s * s + losses @ upper)
 
-        low, high = (np.full(F.shape[0], end) for end in _MULTIPLES)
-        for _ in range(_HALVINGS):
-            s = 0.5 * (low + high)
-            rises = curve * s + (M * loss.slope(s[:, None] * M - t)) @ upper > 0
-            low, high = np.where(rises, low, s), np.where(rises, s, high)
-        found = np.stack([np.ones_like(low), low, high])
-        values = np.stack([objective(s) for s in found])
-        best = values.argmin(axis=0)[None]
-        return np.take_along_axis(found, best, 0)[0], np.take_along_axis(values, best, 0)[0]
+        def slope(s: Array) -> Array:
+            return np.asarray(curve * s + (M * loss.slope(s[:, None] * M - t)) @ upper)
+
+        return best_multiple(F.shape[0], slope, objective)
 
     def rounded(self, coef: Array, intercept: Array, V: Array, tol: float) -> tuple[Array, Array, Evaluation]:
         """Return weights and intercepts in the precision of the data, and what they achieve and prove.
@@ -254,7 +245,7 @@ class BoxDual:
         for k in np.flatnonzero(~(found.primal - found.dual <= tol * found.primal)):
             own, w, c = np.array([k]), W[k : k + 1].astype(np.float64), b[k : k + 1].astype(np.float64)
             more[k] = self.best_multiple(self.view.scores(w, c).T, own, self.lengths(w), c)[0][0] - 1.0
-        for times in _LONGER:
+        for times in LONGER:
             s = 1.0 + times * more
             longer, moved = (s[:, None] * coef).astype(dtype), (s * intercept).astype(dtype)
             better = self.evaluate(longer, moved, V).primal < found.primal

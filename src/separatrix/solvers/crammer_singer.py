@@ -16,8 +16,8 @@ at its sample: samples that have nothing left sleep for some epochs, and the sum
 worth its pass.
 
 Few data are solved by Newton's method and multipliers instead, as other linear machines are
-(``_hot/small_joint.hpp``), and so are those with few unknowns on which coordinate descent crawls: features
-of unequal size do not matter to it.
+(``_hot/small_joint.hpp``; larger ones ``joint_newton.py``), and so are those on which coordinate descent
+crawls, where a step is not too dear: features of unequal size do not matter to it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ import numpy as np
 from separatrix import _hot
 from separatrix.certificate import Certificate
 from separatrix.data.memory import CsrView, DenseView
-from separatrix.data.threads import single_threaded
+from separatrix.data.threads import asking, single_threaded
 from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import explain
 from separatrix.solvers._coordinate_rows import CHUNK_WORK, visit
-from separatrix.solvers._loop import Control, Outcome, Step
+from separatrix.solvers._joint_objective import JointObjective
+from separatrix.solvers._loop import Control, Outcome, OutOfTimeError, Step
 from separatrix.solvers._order import Visits
 from separatrix.solvers._simplex import best_part, freedom, newton_direction
 from separatrix.solvers._softmax_gap import Certified, SoftmaxGap
+from separatrix.solvers.joint_newton import JointNewton, work
 
 #: Tolerances from here on are reached in single precision, unless ``C s_i ‖x_i‖²`` allows too small ``μ``.
 _SINGLE_TOL, _SINGLE_STIFFNESS = 1e-5, 100.0
@@ -52,6 +54,9 @@ _SMALL = 15_000
 _NEWTON_WORK, _CRAWLING, _NEWTON_SIZE, _NEWTON_COPY = 1 << 22, 60, 700, 1 << 21
 #: Such steps at a time, and all of them.
 _NEWTON_STEPS, _MOST_NEWTON = 40, 200
+#: Steps of larger problems that are expected, and epochs that they save; multiply-adds of steps in the time
+#: of one of an epoch.
+_NEWTON_NEEDED, _EPOCHS_SAVED, _FASTER = 60.0, 500.0, 40.0
 #: First ρ (1/ρ is the width of the smoothed kink), and after epochs; most of the first ``ρ C s_i ‖x_i‖²``.
 _RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
 #: Part of tol to go for; part of a gap that is not worth steps where rounding the weights makes the rest.
@@ -129,6 +134,7 @@ class LinearCrammerSinger:
         self.constant = float(intercept_scaling) if problem.fit_intercept else 0.0
         self.visits = Visits(view, problem.classes, problem.weights, shuffle=True, seed=seed)
         self.gap = SoftmaxGap(problem, C, self.visits.weights, self.padded, threads)
+        self.objective = JointObjective(self.gap, self.constant)
         self.norms = view.row_norms() + self.constant**2
         # A row of zeros has the same scores whatever the weights: its loss is 1, and nothing is to be done.
         self.order = self.visits.order[self.norms[self.visits.order] > 0]
@@ -137,6 +143,7 @@ class LinearCrammerSinger:
         self.order = np.tile(self.order, self.passes)
         self._random = seed
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
+        self._tried = False
         self.level = self.dual = 0.0
         self._certified: Certified | None = None
         self._held: Certified | None = None
@@ -218,7 +225,7 @@ class LinearCrammerSinger:
     def steps(self, control: Control) -> Iterator[Step]:
         """Yield a step after each epoch; its measure is the last certified relative gap."""
         if self._newton_fits(0):
-            yield from self._newton_steps(started=False)
+            yield from self._newton_steps(control, started=False)
         epoch = last = poor = 0
         due = 6 if self.passes == 1 else 1
         measure = np.inf
@@ -254,7 +261,7 @@ class LinearCrammerSinger:
             if self._certified is not None:
                 self._take_over(*self._proven)
             if self._newton_fits(epoch):
-                yield from self._newton_steps(started=True)
+                yield from self._newton_steps(control, started=True)
 
     def _crawled(self, epoch: int, measure: float) -> bool:
         """Return whether many epochs have led to what is enough."""
@@ -266,37 +273,62 @@ class LinearCrammerSinger:
         size = (d + 1.0) * self.columns
         if epoch == 0:
             return n * size**2 + size**3 <= _NEWTON_WORK
-        return epoch == _CRAWLING and size <= _NEWTON_SIZE and n * max(d + 1, self.columns) <= _NEWTON_COPY
+        if self._compiled:
+            return epoch == _CRAWLING
+        if self._tried or epoch % _CRAWLING:
+            return False
+        epochs = _EPOCHS_SAVED * 2.0 * n * self.view.row_elements * self.columns
+        return _NEWTON_NEEDED * work(self.view, self.mu, int(size)) <= _FASTER * epochs
 
-    def _newton_steps(self, started: bool) -> Iterator[Step]:
+    @property
+    def _compiled(self) -> bool:
+        """Whether Newton's method has a copy of the samples, and a loop for them."""
+        n, d = self.view.shape
+        return (d + 1) * self.columns <= _NEWTON_SIZE and n * max(d + 1, self.columns) <= _NEWTON_COPY
+
+    def _newton_steps(self, control: Control, started: bool) -> Iterator[Step]:
         """Yield Newton steps; epochs go on should these not reach the tolerance."""
         n, d = self.view.shape
-        rows: Any = self.view.read(slice(0, n))
-        x = np.empty((n, d + (self.constant > 0)))
-        x[:, :d] = rows.toarray() if self.view.sparse else rows
-        x[:, d:] = self.constant
-        mu = np.ascontiguousarray(self.mu)
-        W = np.ascontiguousarray(self._arrays["weights"][: x.shape[1], : self.columns].T, dtype=np.float64)
+        mu, D = np.ascontiguousarray(self.mu), d + (self.constant > 0)
+        W = np.ascontiguousarray(self._arrays["weights"][:D, : self.columns].T, dtype=np.float64)
         # The compiled state points into the arrays: they live as long.
         cost, classes, goal = self.gap.scale, self.gap.classes, _SAFE * self.tol
         stiffness = float((cost * self.norms).mean())
-        rho = _LATE_RHO if started else min(_RHO, _STIFF / max(stiffness, 1e-300))
-        state = _hot.SmallJoint(x=x, classes=classes, cost=cost, W=W, mu=mu, rho=rho, tol=goal)
-        size = W.size
-        several = int(np.clip(CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
+        rho = min(_RHO, _STIFF / max(stiffness, 1e-300))
+        if started:
+            # So wide a kink that dual variables of their present size span it.
+            rivals = 1.0 - mu[np.arange(n), classes]
+            rho = _LATE_RHO * float(rivals[rivals > 0].mean()) if rivals.any() else _LATE_RHO
+        size, several = W.size, 1
+        state: Any
+        if self._compiled:
+            rows: Any = self.view.read(slice(0, n))
+            x = np.empty((n, D))
+            x[:, :d] = rows.toarray() if self.view.sparse else rows
+            x[:, d:] = self.constant
+            state = _hot.SmallJoint(x=x, classes=classes, cost=cost, W=W, mu=mu, rho=rho, tol=goal)
+            several = int(np.clip(CHUNK_WORK // (3 * n * size + size**3 // 6), 1, _NEWTON_STEPS))
+        else:
+            self._tried = True
+            state = JointNewton(self.view, classes, cost, self.constant, W, mu, rho, goal)
         padded, bias = np.zeros((n, self.padded)), np.zeros(self.padded)
         for _ in range(_MOST_NEWTON // several):
-            state.run(several)
+            try:
+                with asking(control.ask):
+                    state.run(several)
+            except OutOfTimeError:
+                return
             weights = np.zeros((d, self.padded))  # the best ones are held, and must stay as they are
             padded[:, : self.columns], weights[:, : self.columns] = mu, W[:, :d].T
             bias[: self.columns] = W[:, d] if self.constant else 0.0
             self._take_over(padded)
             self._certified = None
-            proof = self._certify((weights, bias))
-            self.level = proof.primal
             primal, dual, epoch = state.measure()
+            reached = primal - dual <= goal * primal
+            proof = self._certify((weights, bias), rounded=reached and self.view.dtype != np.float64)
+            self.level = proof.primal
             record = {"epoch": epoch, "gap": proof.gap, "objective": proof.primal}
-            reached = primal - dual <= goal * primal  # the rest is rounding
+            # Once it is reached the rest is rounding.
             finished = "max_iter" if reached and self.view.dtype != np.float64 else None
             yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap, finished)
             if reached:
@@ -361,8 +393,11 @@ class LinearCrammerSinger:
         self.dual += gain
         return gain
 
-    def _certify(self, given: tuple[Array, Array] | None = None) -> Certified:
-        """Compute the dual variables' bound and the objective of given weights, or of theirs, rounded."""
+    def _certify(self, given: tuple[Array, Array] | None = None, rounded: bool = False) -> Certified:
+        """Compute the dual variables' bound and the objective of given weights, or of theirs, rounded.
+
+        With ``rounded`` only rounding keeps the weights from ``tol``.
+        """
         if self._certified is None:
             with single_threaded(np.inf):
                 mu = self._mu()
@@ -374,23 +409,9 @@ class LinearCrammerSinger:
                 tau = min(max(dual + square, 0.0) / max(2.0 * square, 1e-300), 1.0)
                 dual = max(dual, tau * (dual + square - tau * square))
                 weights, bias = (weights, bias) if given is None else given
-                W, b = weights, self.constant * bias
-                if self.view.dtype != np.float64:  # what the fit returns
-                    W, b = (part.astype(self.view.dtype).astype(np.float64) for part in (W, b))
-                found = Certified(W, b[: self.columns], self._primal(W, b), dual)
+                found = self.objective.returned(weights, self.constant * bias, dual, self.tol, rounded)
                 self._certified = self._best(found)
         return self._certified
-
-    def _primal(self, W: Array, b: Array) -> float:
-        """Return the objective of weights and intercepts."""
-        h = self.gap.scores(W)[:, : self.columns] + b[: self.columns] + 1.0
-        every = np.arange(h.shape[0])
-        h[every, self.gap.classes] -= 1.0
-        loss = float(self.gap.scale @ (h.max(axis=1) - h[every, self.gap.classes]))
-        squares = float(np.vdot(W, W))
-        if self.constant:
-            squares += float(b @ b) / self.constant**2
-        return loss + 0.5 * squares
 
     def _only_rounding(self) -> bool:
         """Return whether only rounding to the samples' precision makes the weights miss the tolerance."""
@@ -399,7 +420,7 @@ class LinearCrammerSinger:
             return False
         weights, bias = self._proven[1]
         with single_threaded(np.inf):
-            primal = self._primal(weights, self.constant * bias)
+            primal = self.objective(weights, self.constant * bias)
         return primal - proof.dual <= max(_SAFE * self.tol * primal, _MINOR * proof.gap)
 
     def _best(self, found: Certified) -> Certified:
