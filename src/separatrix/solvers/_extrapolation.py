@@ -74,7 +74,7 @@ class Extrapolation:
         # plane but a sum over rows: differences of points, multiplied again and again, would multiply
         # their rounding.
         moves, changes = np.empty_like(self.v), older_w
-        tau = self.reach * _best(*self._with_constant(sums, offsets))
+        tau = self.reach * best_of_plane(*self._with_constant(sums, offsets))
         self.state.plane_point(*points, tau, moves, gains)
         changes[:] = 0.0
         for part in self.view.parts():
@@ -98,12 +98,12 @@ class Extrapolation:
         return sums[:3] + self.constant * np.stack([a * a, a * b, b * b]), sums[3:5] - offsets * sums[5:7]
 
 
-def _best(curvature: Array, slope: Array) -> Array:
+def best_of_plane(curvature: Array, slope: Array) -> Array:
     """Return where each column's concave quadratic function of two numbers is largest, (2, columns).
 
     Examples
     --------
-    >>> _best(np.array([[2.0], [0.0], [4.0]]), np.array([[1.0], [1.0]])).ravel().tolist()
+    >>> best_of_plane(np.array([[2.0], [0.0], [4.0]]), np.array([[1.0], [1.0]])).ravel().tolist()
     [0.5, 0.25]
     """
     first, mixed, second = curvature

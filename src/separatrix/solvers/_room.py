@@ -101,7 +101,7 @@ def joint_bytes(view: DataView, columns: int) -> float:
     n, d = view.shape
     wide = -(-columns // 8) * 8
     free = min(2500.0, float(n) * columns)  # variables of a joint step
-    return basis(n) + blocks_of(view) + 64.0 * n + 8.0 * (6.0 * n + 9.0 * d) * wide + 24.0 * free**2
+    return basis(n) + blocks_of(view) + 64.0 * n + 8.0 * (14.0 * n + 13.0 * d) * wide + 24.0 * free**2
 
 
 def sample_bytes() -> float:

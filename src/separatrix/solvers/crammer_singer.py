@@ -15,9 +15,10 @@ samples, ``C s_i (max_k h_ik − μ_i·h_i)``, none of them negative, so each vi
 at its sample: samples that have nothing left sleep for some epochs, and the sum says when a certificate is
 worth its pass.
 
-Few data are solved by Newton's method and multipliers instead, as other linear machines are
-(``_hot/small_joint.hpp``; larger ones ``joint_newton.py``), and so are those on which coordinate descent
-crawls, where a step is not too dear: features of unequal size do not matter to it.
+Epochs that creep are extrapolated (:mod:`._joint_extrapolation`). Few data are solved by Newton's method and
+multipliers instead, as other linear machines are (``_hot/small_joint.hpp``; larger ones ``joint_newton.py``),
+and so are those on which coordinate descent crawls, where a step is not too dear: features of unequal size do
+not matter to it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from separatrix.data.view import Array
 from separatrix.problem import Problem, Result
 from separatrix.solvers._box_dual import explain
 from separatrix.solvers._coordinate_rows import CHUNK_WORK, visit
+from separatrix.solvers._joint_extrapolation import JointExtrapolation
 from separatrix.solvers._joint_objective import JointObjective
 from separatrix.solvers._loop import Control, Outcome, OutOfTimeError, Step
 from separatrix.solvers._order import Visits
@@ -63,6 +65,8 @@ _RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
 _SAFE, _MINOR = 0.9, 0.1
 #: Proofs in a row that show no progress, though hardly anything is left to gain: the rest is rounding.
 _STUCK = 10
+#: Epochs before the first extrapolation, and between two; stored values visited per number it looks at.
+_CREEPING, _EVERY, _WORTH = 10, 3, 3.0
 #: Epochs after which the gap that was asked for is enough, though a smaller one is gone for.
 _PATIENT = 240
 #: Joint steps: most free directions, most steps in a row, and multiply-adds that they may cost at first.
@@ -143,6 +147,7 @@ class LinearCrammerSinger:
         self.order = np.tile(self.order, self.passes)
         self._random = seed
         self._budget = _FIRST_BUDGET  # multiply-adds that joint steps may cost
+        self._worked = 0.0  # stored values visited since the last extrapolation
         self._tried = False
         self.level = self.dual = 0.0
         self._certified: Certified | None = None
@@ -186,6 +191,7 @@ class LinearCrammerSinger:
         }
         self.dtype = dtype
         kind = _hot.CrammerSingerFloat32 if dtype == np.float32 else _hot.CrammerSingerFloat64
+        self.extrapolation = JointExtrapolation(self.view, self.gap.classes, self.gap.scale, self.constant)
         self._state = kind(
             classes=self.gap.classes,
             cost=self.gap.scale,
@@ -231,10 +237,13 @@ class LinearCrammerSinger:
         measure = np.inf
         part = _NEGLIGIBLE
         while True:
+            self._extrapolate(epoch)
             if not self._epoch(control, part):
                 return
             epoch += 1
-            self._budget += self._arrays["tally"][3] * self.view.row_elements * self.padded
+            visited = self._arrays["tally"][3] * self.view.row_elements
+            self._worked += visited
+            self._budget += visited * self.padded
             gain, left = self._arrays["tally"][:2].tolist()
             left /= self.passes
             self.dual += gain
@@ -333,6 +342,13 @@ class LinearCrammerSinger:
             yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap, finished)
             if reached:
                 return
+
+    def _extrapolate(self, epoch: int) -> None:
+        """Move further the way that the last epochs went, where they creep and cost more than that."""
+        if epoch < _CREEPING or epoch % _EVERY or self._worked < _WORTH * sum(self.view.shape):
+            return
+        self.dual += self.extrapolation.step(self._arrays["mu"], self._arrays["weights"])
+        self._worked = 0.0
 
     def _epoch(self, control: Control, part: float) -> bool:
         """Visit every sample that is awake; return False if the loop wants to stop on the way."""
