@@ -299,10 +299,29 @@ def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: 
     )
     (group,) = solver.groups
     group.v[:] = random.random(group.v.shape)
-    group.count, group.ahead = 1000, 2000.0
+    group.count, group.ahead = 590, 2000.0
     assert _box_finish.Finish(solver, [group]).pays
     group.share = 1e-3
     assert not _box_finish.Finish(solver, [group]).pays
+    # Epochs have not cost as much yet, whatever the last ones foretell.
+    group.share, group.count = 1.0, 50
+    assert not _box_finish.Finish(solver, [group]).pays
+    group.share, group.count = 1e-3, 600  # enough of them
+    assert _box_finish.Finish(solver, [group]).pays
+    monkeypatch.setattr(_box_finish, "_RESCUE_NS", 0.0)
+    assert not _box_finish.Finish(solver, [group]).pays
+
+
+def test_a_gap_that_falls_late_is_waited_for() -> None:
+    """Counts of words, more samples than features: the gap stays near 1 for some 200 epochs, and then falls."""
+    random = np.random.default_rng(1)
+    n, d, k = 4000, 3000, 15
+    cells = np.repeat(np.arange(n), k), random.integers(0, d, n * k)
+    X = sparse.csr_matrix((random.geometric(0.05, n * k).astype(float), cells), shape=(n, d))
+    y = X @ random.normal(size=d) > 0
+    model = LinearSVC(loss="hinge", C=100.0).fit(X, y)
+    assert model.certificate_.status == "converged"
+    assert all("epoch" in record for record in model.history_)
 
 
 def _large_numbers(rows: int = 9000, features: int = 130) -> tuple[Any, Any]:

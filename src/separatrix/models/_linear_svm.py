@@ -34,7 +34,7 @@ _FEW_SAMPLES = 30, 200
 _CUBE = 8000
 #: Features per sample up to which sparse data are tall; C times the mean square of a sample's length from
 #: which on coordinate descent crawls on these: with a loss with kinks, with a squared one.
-_TALL, _STIFF = 0.75, (20.0, 5.0)
+_TALL, _STIFF = 0.3, (20.0, 5.0)
 #: Samples that tell their length.
 _GLANCE = 256
 #: Features up to which an L1 penalty needs no working set: all of them take part in Newton's method.

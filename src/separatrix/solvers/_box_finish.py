@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.data.view import Array
-from separatrix.solvers._box_group import SAFE, SLOW, Group
+from separatrix.solvers._box_group import SAFE, Group
 from separatrix.solvers._loop import Control, Step
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ _NEWTON_NS, _VISIT_NS, _EPOCH_NS = 0.6, 1.5, 1e5
 #: any more.
 _PRODUCT_NS, _RESCUE_NS = 2.0, 3e10
 #: Epochs that Newton's method costs where conjugate gradients take the place of matrices.
-_ITERATED = 400.0
+_ITERATED = 10_000.0
+#: Epochs after which no more are waited for, whatever it costs that may still be borne.
+_PATIENT = 600
 #: Epochs that active sets cost, nanoseconds per number of products besides, and samples that take part beside
 #: the free ones.
 _ROUNDS, _ROUNDS_NS, _BESIDE = 60.0, 60.0, 1000.0
@@ -94,9 +96,15 @@ class Finish:
 
     @property
     def pays(self) -> bool:
-        """Whether it costs no more than the epochs that it saves: a guess at first."""
+        """Whether it costs no more than the epochs that it saves.
+
+        How many these are the last ones tell badly: gaps often fall at once, after hundreds of epochs that
+        seemed to lead nowhere. So it does not pay before they have cost about as much.
+        """
+        if all(g.count >= _PATIENT for g in self.groups):
+            return self.bearable
         # Epochs cost what they visit: samples at rest, in the end most, cost nothing.
-        epochs = [g.ahead if g.count > SLOW else min(g.ahead, 2.0 * g.count) for g in self.groups]
+        epochs = [min(g.ahead, 2.0 * g.count) for g in self.groups]
         each = [_EPOCH_NS + self._visit_ns * g.share * (1.0 + g.padded // LANES) for g in self.groups]
         return bool(self.cost < np.dot(epochs, each))
 

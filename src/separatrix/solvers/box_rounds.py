@@ -31,6 +31,8 @@ from separatrix.solvers._newton import MOST_FREE
 from separatrix.solvers.kernel_matrix import KernelMatrix
 from separatrix.solvers.smo import SequentialMinimal
 
+#: Free samples per feature, at most.
+_INDEPENDENT = 0.8
 #: Most bytes of kernel values in work.
 _CACHE = float(256 << 20)
 #: First violation that is asked for, by what it shrinks as long as the gap is too large, and the last one.
@@ -44,11 +46,14 @@ _ENTRY, _ROW = 40.0, 160.0
 
 
 def suitable(dual: BoxDual, free: int) -> bool:
-    """Return whether a column with so many free samples can be solved: their products must have a factor."""
+    """Return whether a column with so many free samples can be solved: their products must have a factor.
+
+    Where they are about as many as the features, they depend on each other, and steps of pairs crawl.
+    """
     view = dual.view
-    if not isinstance(view, CsrView) or not 0 < free <= MOST_FREE:
+    n, d = view.shape
+    if not isinstance(view, CsrView) or not 0 < free <= min(MOST_FREE, _INDEPENDENT * d):
         return False
-    n = view.shape[0]
     return _CACHE + n * (_ENTRY * view.row_elements + _ROW) <= allowed() / 2
 
 
