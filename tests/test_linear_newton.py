@@ -313,7 +313,7 @@ def test_epochs_that_visit_few_samples_are_not_given_up_for_newton(monkeypatch: 
 
 
 def test_a_gap_that_falls_late_is_waited_for() -> None:
-    """Counts of words, more samples than features: the gap stays near 1 for some 200 epochs, and then falls."""
+    """Counts of words, more samples than features: the gap stays near 1 for long, and then falls."""
     random = np.random.default_rng(1)
     n, d, k = 4000, 3000, 15
     cells = np.repeat(np.arange(n), k), random.integers(0, d, n * k)
