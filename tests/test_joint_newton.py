@@ -115,6 +115,16 @@ def test_epochs_that_crawl_are_finished(dtype, C, monkeypatch):
     assert model.certificate_.primal == pytest.approx(value, rel=1e-6)
 
 
+def test_cheap_epochs_are_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(crammer_singer, "_NEWTON_SIZE", 0)
+    monkeypatch.setattr(crammer_singer, "_EPOCHS_SAVED", 0.0)
+    X, y = blobs(400, 10, 5)
+    solver = LinearCrammerSinger(problem_of(sparse.csr_matrix(X), y, "joint"), C=1.0, tol=1e-9)
+    assert [solver._newton_fits(epoch) for epoch in (540, 599, 600)] == [False, False, True]
+    monkeypatch.setattr(crammer_singer, "_RESCUE", 0.0)
+    assert not solver._newton_fits(600)
+
+
 def test_time_ends_its_steps(monkeypatch):
     monkeypatch.setattr(crammer_singer, "_NEWTON_SIZE", 0)
     monkeypatch.setattr(crammer_singer, "_NEWTON_WORK", 0)

@@ -59,6 +59,8 @@ _NEWTON_STEPS, _MOST_NEWTON = 40, 200
 #: Steps of larger problems that are expected, and epochs that they save; multiply-adds of steps in the time
 #: of one of an epoch.
 _NEWTON_NEEDED, _EPOCHS_SAVED, _FASTER = 60.0, 500.0, 40.0
+#: Epochs after which no more are waited for, and multiply-adds of steps that may still be borne (30 s).
+_WAITED, _RESCUE = 600, 1e12
 #: First ρ (1/ρ is the width of the smoothed kink), and after epochs; most of the first ``ρ C s_i ‖x_i‖²``.
 _RHO, _LATE_RHO, _STIFF = 0.5, 10.0, 30.0
 #: Part of tol to go for; part of a gap that is not worth steps where rounding the weights makes the rest.
@@ -286,8 +288,10 @@ class LinearCrammerSinger:
             return epoch == _CRAWLING
         if self._tried or epoch % _CRAWLING:
             return False
-        epochs = _EPOCHS_SAVED * 2.0 * n * self.view.row_elements * self.columns
-        return _NEWTON_NEEDED * work(self.view, self.mu, int(size)) <= _FASTER * epochs
+        most = _FASTER * _EPOCHS_SAVED * 2.0 * n * self.view.row_elements * self.columns
+        if epoch >= _WAITED:
+            most = max(most, _RESCUE)
+        return _NEWTON_NEEDED * work(self.view, self.mu, int(size)) <= most
 
     @property
     def _compiled(self) -> bool:
