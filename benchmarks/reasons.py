@@ -67,7 +67,7 @@ REASONS = {
         "look-ups of weights in the second cache and for the row before",
         "a9a": "14 entries in a row: a bare loop of scores and steps, with nothing else, takes 22.7 ns a row "
         "here, ours 18.6, and 16 are asked for. Scores of the next row ahead of the step (34 ns) and steps "
-        "without a branch (32 ns) are slower. On a processor a generation older the rows were 4.2 and 4.4 "
+        "without a branch (32 ns) are slower. On another processor (AVX2) the rows were 4.2 and 4.4 "
         "times as fast",
     },
 }
