@@ -125,6 +125,20 @@ def test_cheap_epochs_are_not_waited_for_for_ever(monkeypatch):
     assert not solver._newton_fits(600)
 
 
+def test_epochs_go_on_where_its_system_becomes_too_large(monkeypatch):
+    monkeypatch.setattr(crammer_singer, "_NEWTON_SIZE", 0)
+    monkeypatch.setattr(crammer_singer, "_NEWTON_WORK", 0)
+    monkeypatch.setattr(crammer_singer, "_CRAWLING", 1)
+    monkeypatch.setattr(JointNewton, "_direction", lambda *_: None)
+    runs, run_ = [], JointNewton.run
+    monkeypatch.setattr(JointNewton, "run", lambda *a: runs.append(1) or run_(*a))
+    X, y = blobs(400, 10, 5)
+    solver = LinearCrammerSinger(problem_of(X, y, "joint"), C=1.0, tol=1e-6)
+    result = solver.finish(run(solver, Below(1e-6), max_iter=3000))
+    assert len(runs) == 1
+    assert result.certificate.status == "converged"
+
+
 def test_time_ends_its_steps(monkeypatch):
     monkeypatch.setattr(crammer_singer, "_NEWTON_SIZE", 0)
     monkeypatch.setattr(crammer_singer, "_NEWTON_WORK", 0)

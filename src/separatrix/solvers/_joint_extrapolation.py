@@ -43,14 +43,13 @@ class JointExtrapolation:
 
     def step(self, mu: Array, weights: Array) -> float:
         """Move ``μ`` and weights to the best point of the plane; return how much the dual gains."""
-        gain = 0.0
         if self._point is None:
             self._point = mu.copy(), weights.copy()
             self._room = np.empty_like(weights)
-            return gain
+            return 0.0
         point, ways = self._point, (mu - self._point[0], np.subtract(weights, self._point[1], out=self._room))
         if self._way is None:
-            self._room = np.empty_like(weights)
+            gain, self._room = 0.0, np.empty_like(weights)
         else:
             gain, self._room = self._step(mu, weights, ways, self._way), self._way[1]
         self._way = ways

@@ -344,7 +344,7 @@ class LinearCrammerSinger:
             # Once it is reached the rest is rounding.
             finished = "max_iter" if reached and self.view.dtype != np.float64 else None
             yield Step({**record, "relative_gap": proof.relative_gap}, proof.relative_gap, finished)
-            if reached:
+            if reached or (not self._compiled and state.stuck):
                 return
 
     def _extrapolate(self, epoch: int) -> None:

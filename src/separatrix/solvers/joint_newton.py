@@ -102,12 +102,12 @@ class JointNewton:
         self.h = self._scores(W) + 1.0
         self.h[self.every, classes] -= 1.0
         self.value = self._settle(self.h)
+        self.rest = self._measure()
 
     def run(self, steps: int) -> None:
         """Take some steps, fewer where the gap is within ``tol`` before."""
         for _ in range(steps):
-            rest = self._measure()
-            gap = self.primal - self.dual
+            rest, gap = self.rest, self.primal - self.dual
             if gap <= self.tol * self.primal or self.stuck:
                 return
             # (Where C is large the gap tells little: weights and dual variables must also agree.)
@@ -122,11 +122,10 @@ class JointNewton:
                 self.value = self._settle(self.h)
                 self._measure()
             self._step()
-        self._measure()
+            self.rest = self._measure()
 
     def measure(self) -> tuple[float, float, int]:
         """Return the objective of the weights, the bound of the dual variables, and the steps so far."""
-        self._measure()
         return self.primal, self.dual, self.steps
 
     def _scores(self, W: Array) -> Array:
